@@ -1,10 +1,10 @@
-// Boards: anyone creates them, votes, and watches the votes.
+// Anyone can create boards, vote, and watch the votes.
 
 import type { BoardInput, VoteInput } from "@runner/schema";
 import { created, get, html, insert, noContent, notFound, ok, query, type RouteRequest, update } from "@runner/sdk";
 import text from "./page.html";
 
-/** The page. It has no data of its own: it watches the board that the part of its address after # names. */
+/** The page has no data of its own. It watches the board whose id is in the fragment of its URL. */
 export const page = () => html(text);
 
 export async function createBoard(req: RouteRequest) {
@@ -16,12 +16,12 @@ export async function createBoard(req: RouteRequest) {
   return created(await view(id), `/v1/boards/${id}`);
 }
 
-/** A live route: it runs again whenever one of the rows that it has read changes. */
+/** A live route: while a client watches it, it runs again whenever something that it has read changes. */
 export async function board(req: RouteRequest) {
   return ok(await view(req.params.id));
 }
 
-/** Two votes at the same time are both counted: if one changes what the other has read, that one runs again. */
+/** Two votes at the same time are both counted: if one changes a row that the other has read, the other runs again. */
 export async function vote(req: RouteRequest) {
   const { option } = req.body<VoteInput>();
   const found = await query("Option").where("id", "=", option).where("board", "=", req.params.id).first();
