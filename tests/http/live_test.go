@@ -147,7 +147,7 @@ func TestARestartedServerGoesOnWithTheSameValue(t *testing.T) {
 	s.Stop()
 }
 
-func TestWhatMayNotBeWatched(t *testing.T) {
+func TestWatchesThatFailOrAreRefused(t *testing.T) {
 	t.Parallel()
 	s, key := serveLive(t, "")
 	for path, want := range map[string]string{
@@ -181,7 +181,7 @@ func TestWhatMayNotBeWatched(t *testing.T) {
 }
 
 // A row can become forbidden without a commit.
-func TestAPolicyWithTheTimeIsAskedEverySecond(t *testing.T) {
+func TestAPolicyWithTheTimeIsEvaluatedEverySecond(t *testing.T) {
 	t.Parallel()
 	s, key := serveLive(t, "")
 	offers := s.Watch(t, "/v1/offers", "")
@@ -191,7 +191,7 @@ func TestAPolicyWithTheTimeIsAskedEverySecond(t *testing.T) {
 	offers.Want("value", "0")
 }
 
-func TestTheAuthorityOfAWatchIsAskedAgain(t *testing.T) {
+func TestTheAuthorityOfAWatchIsCheckedAgain(t *testing.T) {
 	t.Parallel()
 	s, key := serveLive(t, "")
 	revoked := s.App.Key("create", "--scope", "voter", "--name", "revoked")
@@ -353,9 +353,9 @@ func TestAWatchLastsAsLongAsItsRouteSays(t *testing.T) {
 	watch.WantEnd()
 }
 
-// A new release may answer callers whom it does not admit any more with what they may not see. Its handler does not run for
-// them, however soon their watch is judged.
-func TestANewReleaseRunsForNobodyWhomItDoesNotAdmit(t *testing.T) {
+// The handler of a new release does not run for callers whom the release does not admit, even before their watches are
+// checked: its answers may have data that these callers may not see.
+func TestANewReleaseDoesNotRunForCallersItRefuses(t *testing.T) {
 	t.Parallel()
 	s, key := serveLive(t, "")
 	anonymous := s.Watch(t, "/v1/options", "")
@@ -382,7 +382,7 @@ func openShared(t *testing.T, s *harness.Server, body string, headers ...string)
 	return shared, opened.Connection
 }
 
-func TestBodiesThatAreNoRequestsToASharedConnection(t *testing.T) {
+func TestInvalidBodiesOfSharedConnections(t *testing.T) {
 	t.Parallel()
 	s, _ := serveLive(t, "")
 	_, token := openShared(t, s, `{"watches":[]}`)
@@ -430,7 +430,7 @@ func TestANameOfAFullConnectionCanBeUsedAgain(t *testing.T) {
 	}
 }
 
-// All watches of a connection end with the same refusal, and a credential that has ended is no guess for each of them.
+// All watches of a connection end with the same refusal, which counts as one refused credential.
 func TestAllWatchesOfARevokedKeyEnd(t *testing.T) {
 	t.Parallel()
 	s, _ := serveLive(t, "")
