@@ -13,9 +13,9 @@ import (
 	"runner.example/state/store"
 )
 
-// TestWatchersSeeWhatIsThereInTheEnd lets many goroutines write while others read and watch what they have read. When
+// TestWatchersReachTheFinalState lets many goroutines write while others read and watch what they have read. When
 // the writers have ended, the last read of each watcher must equal a fresh one.
-func TestWatchersSeeWhatIsThereInTheEnd(t *testing.T) {
+func TestWatchersReachTheFinalState(t *testing.T) {
 	t.Run("disk", func(t *testing.T) {
 		watchAndWrite(t, newRandom(t), 60, mustOpen(t, store.Options{Dir: t.TempDir()}))
 	})
