@@ -462,3 +462,30 @@ func TestAFileWithoutEndIsRefused(t *testing.T) {
 		t.Errorf("a file without end: %v", err)
 	}
 }
+
+// Each setting of an option is in the file that lists them all.
+func TestTheTemplateHasEverySection(t *testing.T) {
+	template := string(config.Template(func(reflect.Type, string) string { return "a comment" }))
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(s reflect.Type) {
+		if s.Kind() == reflect.Pointer {
+			s = s.Elem()
+		}
+		if s.Kind() != reflect.Struct || seen[s] {
+			return
+		}
+		seen[s] = true
+		for i := range s.NumField() {
+			f := s.Field(i)
+			section, _, found := strings.Cut(f.Tag.Get("toml"), ".")
+			if found && !strings.Contains(template, "\n["+section+"]\n") {
+				t.Errorf("%s.%s is a setting of [%s], which is not in the template", s, f.Name, section)
+			}
+			if f.IsExported() {
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[config.Config]())
+}
