@@ -88,10 +88,11 @@ func (r *Runtime) Prepare(ctx context.Context, bundle *Bundle) (discard func() e
 // replace makes a the active bundle, retires the previous one, and starts the background tasks and jobs of a.
 func (r *Runtime) replace(a *activeBundle, sources []diag.Source) {
 	r.attachMetrics(a)
-	if old := r.active.Load(); old != nil {
+	old := r.active.Load()
+	if old != nil {
 		a.activation = old.activation + 1
 	}
-	old := r.active.Swap(a)
+	r.active.Store(a)
 	r.engine.DiscardSymbols()
 	if old != nil {
 		r.retire(old)

@@ -77,13 +77,6 @@ func (q *liveQuery) key() string {
 	return string(append(key, text...))
 }
 
-// sameCaller reports whether two callers have the same authority.
-func sameCaller(a, b *caller.Caller) bool {
-	return a.Kind == b.Kind && a.UserID == b.UserID && a.Tenant == b.Tenant && slices.Equal(a.Roles, b.Roles) &&
-		a.SessionID == b.SessionID && a.KeyID == b.KeyID && a.Scope == b.Scope && a.Capability == b.Capability &&
-		a.As == b.As && bytes.Equal(a.Metadata, b.Metadata) && bytes.Equal(a.Claims, b.Claims)
-}
-
 // liveRoute returns the live route of a path, and sets m to the match.
 func (a *activeBundle) liveRoute(path []byte, m *router.Match) (*route, error) {
 	switch a.router.Match(methodGet, path, m) {

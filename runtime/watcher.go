@@ -117,6 +117,7 @@ type watcher struct {
 // for maxWatches.
 type watch struct {
 	query liveQuery
+	key   string // of query, which the subscription has
 	sub   *live.Subscription[liveQuery]
 	party string // the caller whose watches it counts with; empty if it has ended
 }
@@ -374,13 +375,13 @@ func (w *watcher) admit(a *activeBundle, target string, seen authResults) (q liv
 
 // join adds a watch of a query. The client has the value already if its hash is in lastEventID.
 func (w *watcher) join(name, lastEventID string, q liveQuery) error {
-	one := &watch{query: q, party: string(q.caller.AppendIdentity(nil, w.presented.Address))}
+	one := &watch{query: q, key: q.key(), party: string(q.caller.AppendIdentity(nil, w.presented.Address))}
 	if err := w.runtime.watchers.take(one.party); err != nil {
 		return err
 	}
 	_, text, _ := strings.Cut(lastEventID, "-")
 	hash, err := strconv.ParseUint(text, 16, 64)
-	one.sub = w.listener.Subscribe(name, q.key(), q, hash, err == nil)
+	one.sub = w.listener.Subscribe(name, one.key, q, hash, err == nil)
 	w.watches[name] = one
 	return nil
 }
@@ -479,9 +480,10 @@ func (w *watcher) checkWatch(a *activeBundle, one *watch, seen authResults) erro
 	if err != nil {
 		return err
 	}
-	if one.query.activation != a.activation || !sameCaller(&who, &one.query.caller) {
-		one.query.activation, one.query.caller = a.activation, who
-		one.sub.Move(one.query.key(), one.query)
+	one.query.activation, one.query.caller = a.activation, who
+	if key := one.query.key(); key != one.key {
+		one.key = key
+		one.sub.Move(key, one.query)
 	}
 	return nil
 }

@@ -62,7 +62,8 @@ func recordedListCommand(c *program) *cobra.Command {
 			}})
 		},
 	}
-	cmd.Flags().IntVar(&request.Limit, "limit", admin.DefaultRecords, fmt.Sprintf("maximum number of recordings, at most %d", admin.MaxRecords))
+	cmd.Flags().IntVar(&request.Limit, "limit", admin.DefaultRecords,
+		fmt.Sprintf("maximum number of recordings, at most %d", admin.MaxRecords))
 	cmd.Flags().BoolVar(&request.Failures, "failures", false, "list only failures, no samples")
 	remote.AddFlags(cmd)
 	return cmd

@@ -59,7 +59,8 @@ func replayCommand(c *program) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&module, "module", "", "WebAssembly module to use in place of the one that failed")
-	cmd.Flags().StringVar(&against, "against", "", "copy of the store that answers after a divergence: snapshot, as the recorded run has seen it, or live-copy, as it is now (default: the replay ends there)")
+	cmd.Flags().StringVar(&against, "against", "",
+		"copy of the store that answers after a divergence: snapshot, as the recorded run has seen it, or live-copy, as it is now (default: the replay ends there)")
 	remote.AddFlags(cmd)
 	return cmd
 }

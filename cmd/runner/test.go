@@ -137,7 +137,8 @@ func (c *program) buildTests(ctx context.Context, a *app.App, files []string) <-
 }
 
 // testBuilt tests the app, whose modules are in build/.
-func (c *program) testBuilt(ctx context.Context, a *app.App, s *schema.Schema, sources []diag.Source, what testFlags, files []string, tests <-chan builtTests) error {
+func (c *program) testBuilt(ctx context.Context, a *app.App, s *schema.Schema, sources []diag.Source, what testFlags,
+	files []string, tests <-chan builtTests) error {
 	opt := apptest.Options{
 		App: a, Runtime: c.runtimeOptions(a), Files: files, Timeout: what.timeout, Update: what.update, Seed: what.seed,
 		Logger: slog.New(slog.DiscardHandler),
@@ -181,7 +182,8 @@ func (c *program) testBuilt(ctx context.Context, a *app.App, s *schema.Schema, s
 
 // watchedTest tests the app, and again after each save.
 func (c *program) watchedTest(cmd *cobra.Command, what testFlags, names []string) error {
-	return dev.Watch(cmd.Context(), c.App, c.configPath(cmd), []string{filepath.Join(c.App, dev.TestsDir)}, func(changed []string) *schema.Schema {
+	also := []string{filepath.Join(c.App, dev.TestsDir)}
+	return dev.Watch(cmd.Context(), c.App, c.configPath(cmd), also, func(changed []string) *schema.Schema {
 		if len(changed) > 0 {
 			c.Say("", console.FewOf(changed)+" changed")
 		}
@@ -351,7 +353,10 @@ func testFiles(dir string, names []string) ([]string, error) {
 			}
 		}
 		if !found {
-			return nil, &console.Failure{Status: console.StatusNotFound, Err: fmt.Errorf("%s is not one of the test files: %s", name, strings.Join(all, ", "))}
+			return nil, &console.Failure{
+				Status: console.StatusNotFound,
+				Err:    fmt.Errorf("%s is not one of the test files: %s", name, strings.Join(all, ", ")),
+			}
 		}
 	}
 	return chosen, nil

@@ -15,6 +15,6 @@
 // A fork costs less than a millisecond: the store is a copy on write (store.Store.Fork), and the modules, their images
 // and their compiled code are shared (runtime.Runtime.Fork). Keys, sessions, limits and jobs are new in each.
 //
-// Connections are pipes in memory, so there is no port. Each environment has its own calendar. It stands still until the
+// Connections are pipes in memory and need no port. Each environment has its own calendar. It stands still until the
 // test moves it: see calendar.
 package apptest

@@ -40,7 +40,7 @@ func (p *pipes) Close() error {
 	p.ended = true
 	close(p.closed)
 	for _, c := range p.clients {
-		_ = c.Close() // of a pipe there is no error
+		_ = c.Close() // closing a pipe never fails
 	}
 	return nil
 }

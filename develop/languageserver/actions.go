@@ -286,7 +286,7 @@ func (x *fixer) endpointAt() *endpoint {
 	return nil
 }
 
-// settingEdit returns the edit that adds a setting to a list, which is nil if there are no parentheses yet.
+// settingEdit returns the edit that adds a setting to a list. The list is nil if the parentheses are missing.
 func (f *file) settingEdit(list *syntax.RouteSettings, end int, setting string) protocol.TextEdit {
 	if list == nil || f.src[list.Loc.End.Offset-1] != ')' {
 		return f.edit(end, end, " ("+setting+")")

@@ -282,7 +282,7 @@ func (h *testHost) rowsOf(m message) (any, error) {
 		return map[string]any{"rows": many}, nil
 	case "get":
 		if len(found) == 0 {
-			return nil, fault.New(fault.NotFound, "there is no such row")
+			return nil, fault.New(fault.NotFound, "the row does not exist")
 		}
 		return map[string]any{"row": found[0]}, nil
 	case "query":
@@ -1028,7 +1028,7 @@ func TestMistakesInTestFilesAreReportedByTheBuild(t *testing.T) {
 		{`request.get("/x");`, "test/app.test.ts:2:9: error: GET /x needs a test: call it inside of a test or of a hook such as beforeAll"},
 		{`clock.now();`, "test/app.test.ts:2:7: error: clock.now() needs a test: call it inside of a test or of a hook such as beforeAll"},
 		{`expect(1).toBe(1);`, "test/app.test.ts:2:11: error: expect(…).toBe needs a test: call it inside of a test or of a hook such as beforeAll"},
-		{`test("a", (done: any) => done());`, "test/app.test.ts:2:1: error: TypeError: test: the function takes no parameter: there is no done callback, return a promise or use async"},
+		{`test("a", (done: any) => done());`, "test/app.test.ts:2:1: error: TypeError: test: the function takes no parameter such as done: return a promise or use async"},
 		{`test(() => {});`, `test/app.test.ts:2:1: error: TypeError: test: the second argument is a function`},
 		{`describe("a", async () => {});`, "test/app.test.ts:2:1: error: TypeError: describe: the function is not async: prepare data in beforeAll"},
 		{`test("a", () => {}, "soon");`, `test/app.test.ts:2:1: error: TypeError: test: "soon" is not a duration: use milliseconds, or text such as "90s", "15m" or "2d"`},

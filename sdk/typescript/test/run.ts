@@ -84,7 +84,7 @@ function addTest(mode: Mode, name: unknown, does: Does, timeout: unknown): void 
 
 const adder = (mode: Mode) => (name: unknown, does: Does, timeout?: unknown): void => {
   checked("test", name, does);
-  if (does.length > 0) throw new TypeError("test: the function takes no parameter: there is no done callback, return a promise or use async");
+  if (does.length > 0) throw new TypeError("test: the function takes no parameter such as done: return a promise or use async");
   addTest(mode, name, does, timeout);
 };
 

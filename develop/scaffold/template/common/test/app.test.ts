@@ -9,7 +9,7 @@ test("a name is greeted", async () => {
   expect(await answer.json()).toEqual({ name: "world", text: "hello world" });
 });
 
-test("there is nobody to greet", async () => {
+test("the name nobody is refused", async () => {
   const answer = await caller.get("/v1/hello/nobody");
   expect(answer.status).toBe(400);
   expect((await answer.json()).detail).toBe("there is nobody to greet");
