@@ -1,5 +1,5 @@
 // Package keystore issues, verifies, rotates and revokes API keys, sessions, and the platform
-// keys of operators, and stores nothing that it could leak: of a token or a session's cookie it
+// keys of operators. It stores nothing that it could leak: of a token or a session's cookie it
 // keeps an HMAC-SHA-256 under the pepper, or under a key derived from it. The
 // pepper is a file outside the store and its backups.
 //

@@ -1,7 +1,6 @@
-// Package webcrypto computes what SubtleCrypto of the W3C's Web Cryptography API offers, for
-// the SDKs that implement its objects: digests, HMAC, ECDSA, Ed25519, RSA-PSS,
-// RSASSA-PKCS1-v1_5, RSA-OAEP, AES-CBC, AES-CTR, AES-GCM, AES-KW, ECDH, X25519, PBKDF2 and HKDF, by Go's
-// standard library.
+// Package webcrypto computes what SubtleCrypto of the Web Cryptography API offers. It has digests, HMAC, ECDSA,
+// Ed25519, RSA-PSS, RSASSA-PKCS1-v1_5, RSA-OAEP, AES-CBC, AES-CTR, AES-GCM, AES-KW, ECDH, X25519, PBKDF2 and HKDF,
+// by Go's standard library, for the SDKs that implement its objects.
 //
 // It keeps no keys. A key is a JSON object that the guest stores and passes back:
 //

@@ -1,4 +1,4 @@
-// Package component reads WebAssembly components, checks them, and evaluates them to a plan: which
+// Package component reads WebAssembly components, checks them, and evaluates them to a plan. It says which
 // core modules to instantiate in which order, where each of their imports comes from, and which
 // functions of the canonical ABI lie between them and the host. The plan has no components any
 // more: nested components are instantiated, aliases are followed, and all types are resolved.

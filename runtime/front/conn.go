@@ -24,11 +24,9 @@ const (
 	// inputBytes is the size of an idle connection's read buffer. A larger head gets a
 	// larger buffer while it is served.
 	inputBytes = 4 << 10
-	// lingerTime and lingerBytes limit the wait for a client that still sends bytes which
-	// are discarded: closing at once would reset the connection, and the client might not
-	// read the answer.
-	lingerTime  = time.Second
-	lingerBytes = 1 << 20
+	// lingerTime limits the wait for a client that still sends bytes which are discarded:
+	// closing at once would reset the connection, and the client might not read the answer.
+	lingerTime = time.Second
 	// idleGrace is how long a connection is idle at least before a shutdown closes it: a client that has just
 	// got an answer may send its next request at that moment, and a POST that meets the end is lost.
 	idleGrace = 500 * time.Millisecond
@@ -294,12 +292,5 @@ func (c *conn) drain() {
 	if !ok || half.CloseWrite() != nil || c.Conn.SetReadDeadline(clock.In(lingerTime)) != nil {
 		return
 	}
-	var scrap [4 << 10]byte
-	for left := lingerBytes; left > 0; {
-		n, err := c.Conn.Read(scrap[:])
-		if err != nil {
-			return
-		}
-		left -= n
-	}
+	_, _ = io.Copy(io.Discard, struct{ io.Reader }{c.Conn})
 }

@@ -1,5 +1,5 @@
-// Package process is what the operating system says of this process, and what it does for it: the limit of
-// open files, signals, the permissions of new files, what it has used, and limits that it sets itself.
+// Package process is what the operating system says of this process, and what it does for it. It has the limit of
+// open files, signals, the permissions of new files, what the process has used, and limits that it sets itself.
 //
 //	                 Linux            macOS            Windows
 //	open files       RLIMIT_NOFILE    RLIMIT_NOFILE    no limit that matters
