@@ -99,6 +99,7 @@ type Call struct {
 	output
 	answerState
 	bodyState
+	runFiles
 
 	sandbox      Sandbox      // that the guest runs in; may be nil
 	guest        *Guest       // that the call is bound to
@@ -150,6 +151,7 @@ func (c *Call) Begin() {
 		c.Draws.Begin()
 	}
 	c.files.begin()
+	c.runFiles.reset()
 }
 
 // parties are the handler and the caller, which the run's slots are counted for.
@@ -176,6 +178,7 @@ func (c *Call) Stopping(reports bool) {
 func (c *Call) End() {
 	c.endPending()
 	c.streams.closeAll()
+	c.closeWriters()
 	if c.extension != nil {
 		c.extension.End()
 	}
