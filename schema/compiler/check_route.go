@@ -85,6 +85,7 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	c.checkHandlerName(d.Handler)
 	if d.Result != nil {
 		c.fields.checkType(d.Result)
+		c.fields.refuseFile(d.Result)
 	}
 	set := in.settings.with(d.Settings)
 	route := buildRoute(d, set)
@@ -323,8 +324,10 @@ func (c *routeChecker) checkFunctions() {
 func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 	c.settings.checkSettings(d.Settings, onFunction)
 	c.fields.checkFields(d.Name.Name, d.Params)
+	c.fields.refuseFiles(d.Params)
 	if d.Result != nil {
 		c.fields.checkType(d.Result)
+		c.fields.refuseFile(d.Result)
 	}
 	c.checkHandlerName(d.Name)
 	set := in.with(d.Settings)

@@ -268,11 +268,14 @@ type TypeRef struct {
 	Optional bool // ?
 }
 
-// TypeArgs are the arguments of string(1..32) or decimal(12,2).
+// TypeArgs are the arguments of string(1..32), decimal(12,2) or file(10mb, "image/png").
 type TypeArgs struct {
 	Node // with the parentheses
-	// First and Second are integer literals; Second is nil if there is only one.
+	// First and Second are integer literals; Second is nil if there is only one. Of a file, First is a size,
+	// and nil if there is none.
 	First, Second *Literal
+	// Media are strings: the media types of a file.
+	Media []*Literal
 	// Range reports that they are separated by "..", not by a comma.
 	Range bool
 }
