@@ -484,7 +484,7 @@ type RouteSettings struct {
 // the other fields is set; it is nil if it could not be read (reported).
 type RouteSetting struct {
 	Node
-	// Name is one of auth, rateLimit, as, body, timeout, stream, live, input, query, verify,
+	// Name is one of auth, rateLimit, as, body, upload, timeout, stream, live, input, query, verify,
 	// csrf, mints, cors; of jobs: as, retries, backoff, timeout, concurrency, schedule.
 	Name Ident
 	// Auth: auth.
@@ -497,7 +497,7 @@ type RouteSetting struct {
 	Amount *Literal
 	// Verify: verify.
 	Verify *VerifyValue
-	// Word: csrf ("on", "off"), mints ("session"), cors ("none").
+	// Word: upload and csrf ("on", "off"), mints ("session"), cors ("none").
 	Word *Ident
 	// Origins: cors (strings).
 	Origins *ListSetting
