@@ -103,7 +103,9 @@ type Call struct {
 
 	sandbox      Sandbox      // that the guest runs in; may be nil
 	guest        *Guest       // that the call is bound to
-	checkFunc    func() error // checkRun, bound once
+	checkFunc    func() error // checkRun, bound once, as the next two
+	fileOf       func(id string) (schema.File, bool)
+	sawFile      func(schema.File)
 	initializing bool
 	stopping     bool // see Stopping
 	muted        bool
@@ -133,7 +135,7 @@ func (c *Call) Begin() {
 	c.endPending()
 	c.streams.closeAll()
 	if c.checkFunc == nil {
-		c.checkFunc = c.checkRun
+		c.checkFunc, c.fileOf, c.sawFile = c.checkRun, c.writableFile, c.noteFile
 	}
 	c.Response.Reset()
 	c.budget.reset(&c.Input, c.checkFunc)

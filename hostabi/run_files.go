@@ -85,6 +85,18 @@ func (c *Call) knownFile(id string) (schema.File, bool) {
 	return f, ok
 }
 
+// writableFile returns the file with an id, if the run may write it into a row.
+func (c *Call) writableFile(id string) (schema.File, bool) {
+	f, ok := c.knownFile(id)
+	if _, ofRow := c.ofRows[id]; !ok || !ofRow || !c.streaming {
+		return f, ok
+	}
+	// Another transaction has read its row, which may be gone by now.
+	c.pins = append(c.pins, c.Host.Store.PinBlob(f.SHA256))
+	_, err := c.Host.Store.HasBlob(f.SHA256)
+	return f, err == nil
+}
+
 // noteFile records that the host gives the guest a row with a file.
 func (c *Call) noteFile(f schema.File) {
 	if c.ofRows == nil {

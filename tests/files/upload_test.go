@@ -12,23 +12,42 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"runner.example/tests/harness"
 )
 
 const uploadSchema = `
+entity Post {
+  id: id
+  title: string(1..200) @unique
+  photo: file(1mb, "image/png", "text/plain")?
+  @@allow read, write, delete to anonymous
+}
+entity Counter {
+  id: id
+  value: int
+  @@allow read, write to anonymous
+}
 routes("/v1", auth: none, rateLimit: none) {
   POST /forms -> form (upload: on, body: 1mb)
   PUT /large -> form (upload: on, body: 200mb)
   POST /read -> read (upload: on, body: 10mb)
   POST /made -> made
+  POST /posts -> createPost (upload: on, body: 2mb)
+  GET /posts/:title -> post
+  POST /posts/:title/copy -> copyPost
+  POST /posts/:title/steal -> steal
+  DELETE /posts/:title -> deletePost
+  POST /counted -> counted (upload: on)
   POST /plain -> plain
 }
 `
 
 const uploadHandlers = `
-import { file, ok, type RouteRequest } from "@runner/sdk";
+import { created, error, file, insert, notFound, ok, query, remove, update, type RouteRequest } from "@runner/sdk";
 
 export const form = (req: RouteRequest) => ok(req.form());
 
@@ -51,6 +70,40 @@ export async function made() {
   ];
   const back = await files[2].bytes();
   return ok({ files, same: back.every((byte, i) => byte === large[i]) && back.length === large.length });
+}
+
+export async function createPost(req: RouteRequest) {
+  const row = await insert("Post", { title: req.form().get("title")!, photo: req.file("photo") });
+  if (req.form().get("fail")) return error(422, "failed", "on purpose");
+  return created({ ...row, text: row.photo && (await row.photo.text()).slice(0, 20) });
+}
+
+const named = (req: RouteRequest) => query("Post").where("title", "=", req.params.title).first();
+
+export async function post(req: RouteRequest) {
+  const row = await named(req);
+  return row ? ok({ ...row, text: row.photo && (await row.photo.text()).slice(0, 20) }) : notFound();
+}
+
+export async function copyPost(req: RouteRequest) {
+  const row = await named(req);
+  return ok(await insert("Post", { title: "copy of " + row!.title, photo: row!.photo }));
+}
+
+/** Writes a file that the request does not have, as its client has described it. */
+export const steal = async (req: RouteRequest) => ok(await insert("Post", { title: req.params.title, photo: req.body() }));
+
+export const deletePost = async (req: RouteRequest) => ok(await remove("Post").where("title", "=", req.params.title));
+
+/** Conflicts with others that run at the same time. */
+export async function counted(req: RouteRequest) {
+  const counter = await query("Counter").first();
+  const value = (counter?.value ?? 0) + 1;
+  if (counter) await update("Counter", { value }).where("id", "=", counter.id);
+  else await insert("Counter", { value });
+  const made = await file("made in run " + crypto.randomUUID(), { name: "made" });
+  await insert("Post", { title: "made " + value, photo: made });
+  return ok(await insert("Post", { title: "counted " + value, photo: req.file() }));
 }
 
 export const plain = (req: RouteRequest) => ok(req.form());
@@ -170,6 +223,107 @@ func TestAHandlerMakesFiles(t *testing.T) {
 	}
 	if now := blobs(t, a); len(now) != before {
 		t.Errorf("after the request there are %d files of blobs, before %d", len(now), before)
+	}
+}
+
+// row is a Post.
+type row struct {
+	ID, Title, Text string
+	Photo           *file
+}
+
+func TestAnUploadedFileIsKeptByARow(t *testing.T) {
+	a, s := serveUploads(t)
+	before := len(blobs(t, a))
+	const png = "\x89PNG\r\n\x1a\n0123456789"
+	body, kind := formOf(part{"title", "", "", "one"}, part{"photo", "a.txt", "", "the text"}, part{"other", "b.png", "", png})
+	var made, got row
+	s.Want(201, &made, "POST", "/v1/posts", body, "Content-Type: "+kind)
+	s.Want(200, &got, "GET", "/v1/posts/one", "")
+	if got.Text != "the text" || got.Photo == nil || made.Photo == nil || *got.Photo != *made.Photo || got.Photo.SHA256 != digestOf("the text") || got.Photo.Name != "a.txt" {
+		t.Errorf("made %+v %+v, got %+v %+v", made, made.Photo, got, got.Photo)
+	}
+	if now := blobs(t, a); len(now) != before+1 {
+		t.Errorf("with one file there are %d files of blobs, before %d", len(now), before)
+	}
+	s.Want(200, &made, "POST", "/v1/posts/one/copy", "")
+	s.Want(200, nil, "DELETE", "/v1/posts/one", "")
+	s.Want(200, &got, "GET", "/v1/posts/copy%20of%20one", "")
+	if got.Text != "the text" {
+		t.Errorf("the copy has %q", got.Text)
+	}
+	s.Stop()
+	s = a.Serve()
+	if s.Want(200, &got, "GET", "/v1/posts/copy%20of%20one", ""); got.Text != "the text" {
+		t.Errorf("after a restart the copy has %q", got.Text)
+	}
+}
+
+func TestAFileOfAFailedRequestIsGone(t *testing.T) {
+	a, s := serveUploads(t)
+	before := len(blobs(t, a))
+	body, kind := formOf(part{"title", "", "", "one"}, part{"fail", "", "", "yes"}, part{"photo", "a.txt", "", "the text"})
+	s.Want(422, nil, "POST", "/v1/posts", body, "Content-Type: "+kind)
+	svg, kind := formOf(part{"title", "", "", "two"}, part{"photo", "a.png", "image/png", "<svg xmlns='http://www.w3.org/2000/svg'/>"})
+	if got := s.Do("POST", "/v1/posts", svg, "Content-Type: "+kind); got.Status < 400 || !strings.Contains(s.Stderr.String()+got.Body, "image/svg+xml") {
+		t.Errorf("an SVG as image/png: %d %s", got.Status, got.Body)
+	}
+	if now := blobs(t, a); len(now) != before {
+		t.Errorf("after the requests there are %d files of blobs, before %d", len(now), before)
+	}
+}
+
+func TestNobodyGetsContentsByGuessing(t *testing.T) {
+	_, s := serveUploads(t)
+	body, kind := formOf(part{"title", "", "", "one"}, part{"photo", "a.txt", "", "the text"})
+	var made row
+	s.Want(201, &made, "POST", "/v1/posts", body, "Content-Type: "+kind)
+	f := made.Photo
+	for _, guess := range []string{
+		fmt.Sprintf(`{"id":%q}`, f.ID),
+		fmt.Sprintf(`{"id":%q,"name":%q,"type":%q,"size":%d,"sha256":%q}`, f.ID, f.Name, f.Type, f.Size, f.SHA256),
+		fmt.Sprintf(`{"sha256":%q}`, f.SHA256),
+	} {
+		if got := s.Do("POST", "/v1/posts/two/steal", guess, "Content-Type: application/json"); got.Status < 400 {
+			t.Errorf("%s: %d %s", guess, got.Status, got.Body)
+		}
+	}
+}
+
+// TestAnUploadRunsAgainAfterAConflict: the form is there in each run, and what discarded runs have made is gone.
+func TestAnUploadRunsAgainAfterAConflict(t *testing.T) {
+	a, s := serveUploads(t)
+	before := len(blobs(t, a))
+	const clients, each = 8, 5
+	var running sync.WaitGroup
+	var stored atomic.Int64
+	for n := range clients {
+		running.Go(func() {
+			for i := range each {
+				got, err := s.Try("POST", "/v1/counted", fmt.Sprintf("upload %d of %d", i, n), "Content-Type: text/plain")
+				switch {
+				case err != nil:
+					t.Error(err)
+				case got.Status == 200:
+					stored.Add(1)
+				case got.Status != 409:
+					t.Errorf("%d %s", got.Status, got.Body)
+				}
+			}
+		})
+	}
+	running.Wait()
+	if stored.Load() == 0 {
+		t.Fatal("no request was stored")
+	}
+	if now := len(blobs(t, a)) - before; now != 2*int(stored.Load()) {
+		t.Errorf("%d requests were stored, with %d blobs", stored.Load(), now)
+	}
+	for n := range stored.Load() {
+		var got row
+		if s.Want(200, &got, "GET", fmt.Sprintf("/v1/posts/counted%%20%d", n+1), ""); !strings.HasPrefix(got.Text, "upload ") {
+			t.Errorf("%d: %q", n+1, got.Text)
+		}
 	}
 }
 
