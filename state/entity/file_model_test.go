@@ -131,7 +131,12 @@ var errRolledBack = errors.New("the handler failed")
 
 // randomRequest runs one random request. Names of rows begin with prefix.
 func (h *fileHost) randomRequest(d dice, prefix string, texts []string) error {
-	pick := func() string { return texts[d.IntN(len(texts))] }
+	pick := func() string {
+		if d.IntN(2) == 0 {
+			return fmt.Sprint("only once ", d.Uint64()) // no other request stores it again
+		}
+		return texts[d.IntN(len(texts))]
+	}
 	some := func(r *fileRequest, from string) (map[string]any, error) {
 		rows, err := r.do("query", map[string]any{"from": from, "where": []any{[]any{"name", "startsWith", prefix}}, "limit": 20})
 		if err != nil || len(rows) == 0 {
