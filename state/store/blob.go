@@ -181,10 +181,10 @@ func (s *Store) namesBlob(d Digest) (named bool, err error) {
 // sweepAtOnce is how many blobs are looked up in one transaction of a sweep.
 const sweepAtOnce = 1000
 
-// SweepBlobs deletes the blobs of this node that were stored before a time, have no pin, are not kept and have no
+// SweepBlobs deletes the blobs of this node that were not stored after a time, have no pin, are not kept and have no
 // reference. It calls deleted after each. While a backup is being written it deletes none. It looks at each blob, and
 // its memory does not grow with their number. In a cluster, the caller has waited for the commits of other nodes.
-func (s *Store) SweepBlobs(ctx context.Context, before time.Time, keeps func(Digest) bool, deleted func(BlobInfo)) error {
+func (s *Store) SweepBlobs(ctx context.Context, until time.Time, keeps func(Digest) bool, deleted func(BlobInfo)) error {
 	if s.isClosed() {
 		return errClosed
 	}
@@ -194,7 +194,7 @@ func (s *Store) SweepBlobs(ctx context.Context, before time.Time, keeps func(Dig
 			return unavailable(context.Cause(ctx))
 		}
 		info, err := s.blobs.Info(d)
-		if err != nil || !info.Stored.Before(before) || keeps(d) {
+		if err != nil || info.Stored.After(until) || keeps(d) {
 			return ignoreAbsent(err)
 		}
 		if batch = append(batch, info); len(batch) == cap(batch) {
