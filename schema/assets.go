@@ -1,6 +1,9 @@
 package schema
 
 import (
+	"fmt"
+	"strings"
+
 	"runner.example/internal/diag"
 )
 
@@ -43,6 +46,22 @@ func (a *Assets) Route() *Route {
 		Method: "GET", Path: path, Auth: a.Auth, Limits: a.Limits, CORS: a.CORS, CSRFOff: a.CSRFOff, Doc: a.Doc, Span: a.Span,
 	}
 }
+
+// NoteOmitted warns about files of the directory that are not served, because their names begin with a dot.
+func (a *Assets) NoteOmitted(paths []string) (found diag.List) {
+	if n := len(paths); n > 0 {
+		more := ""
+		if n > maxOmitted {
+			paths, more = paths[:maxOmitted], fmt.Sprintf(" and %d more", n-maxOmitted)
+		}
+		found.Warnf("W576", a.DirSpan, "assets of %s: names that begin with a dot are left out: %s%s (remove them, or give them other names)",
+			a.Path, strings.Join(paths, ", "), more)
+	}
+	return found
+}
+
+// maxOmitted limits the paths in a warning.
+const maxOmitted = 5
 
 // CheckFiles reports what is wrong with the directory, and with spa: problems are sentences about the directory that name
 // what is wrong, and what to do. has reports whether the directory has the file of spa.
