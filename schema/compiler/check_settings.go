@@ -21,8 +21,8 @@ type settingsChecker struct {
 // included.
 type routeSettings struct {
 	auth, rate, as, body, upload, timeout, stream, live, input, query, verify, csrf, mints, cors *syntax.RouteSetting
-	retries, backoff, concurrency, schedule                                              *syntax.RouteSetting // of jobs
-	dir, spa, headers                                                                    *syntax.RouteSetting // of assets
+	retries, backoff, concurrency, schedule                                                      *syntax.RouteSetting // of jobs
+	dir, spa, headers                                                                            *syntax.RouteSetting // of assets
 }
 
 // with returns the settings of an inner route, group or function with the given list. Some
