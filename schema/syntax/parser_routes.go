@@ -9,7 +9,7 @@ import (
 var (
 	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "ANY"}
 	settingWords = []string{
-		"auth", "rateLimit", "as", "body", "timeout", "stream", "live", "input", "query", "verify", "csrf", "mints", "cors",
+		"auth", "rateLimit", "as", "body", "upload", "timeout", "stream", "live", "input", "query", "verify", "csrf", "mints", "cors",
 	}
 	jobSettings = []string{"as", "retries", "backoff", "timeout", "concurrency", "schedule"}
 	authModes   = []string{"none", "session", "apiKey", "anyOf"}
@@ -305,7 +305,7 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 		s.Schedule, ok = p.schedule()
 	case "verify":
 		s.Verify, ok = p.verify()
-	case "csrf":
+	case "upload", "csrf":
 		ok = p.wordOf(&s.Word, []string{"on", "off"})
 	case "mints":
 		ok = p.wordOf(&s.Word, []string{"session"})
