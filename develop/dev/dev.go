@@ -82,7 +82,8 @@ type dev struct {
 	// fired means that the schedules of Options.At have fired.
 	fired bool
 	// types is the check of types that runs, or has run last.
-	types typeCheck
+	types   typeCheck
+	command buildCommand
 }
 
 // errSettings means that the settings have changed, which requires a restart of the server.
@@ -216,6 +217,8 @@ func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 		d.waiting[source] = true
 	}
 	d.announced = false
+	d.command = buildCommand{due: true, output: map[string]bool{}}
+	d.files.watchInputs(d.app.Config.Development.BuildCommand != "", d.app.Data)
 	defer d.types.stop()
 	err := d.round(ctx, n, nil, began)
 	d.announce(n)
@@ -296,6 +299,11 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 		d.log.event(devEvent{Event: "settings"}, "the settings have changed: restarting")
 		return errSettings
 	}
+	meanwhile, err := d.runCommand(ctx, latest.Config.Development.BuildCommand, changed)
+	if err := cmp.Or(d.mark(meanwhile), err); err != nil {
+		return err
+	}
+	changed = slices.Compact(slices.Sorted(slices.Values(append(changed, meanwhile...))))
 	s, sources, err := latest.Compile()
 	if err != nil {
 		return err
@@ -407,6 +415,9 @@ func (d *dev) sourcesOf(name string, all []string) []string {
 		return []string{toolchain.PythonSource} // whose module has a part of them
 	case name == config.FileName, slices.Contains(typesNames, name), strings.HasPrefix(name, "build/"),
 		d.files.inTree(name) && !strings.HasPrefix(name, "handlers/"):
+		return nil
+	}
+	if d.files.isInput(name) && !slices.Contains(d.files.also, name) { // of the build command
 		return nil
 	}
 	if parts := strings.SplitN(name, "/", 3); len(parts) == 3 && slices.Contains(all, parts[0]+"/"+parts[1]) {

@@ -192,7 +192,7 @@ func TestOptionsThatAreZeroHaveTheDefaultsOfTheFile(t *testing.T) {
 		"[runtime] shutdown_timeout": "a shutdown does not wait",
 	}
 	var zero config.Config
-	all := []any{&zero.Runtime, &zero.Schema, &zero.Store, &zero.Keystore, &zero.Audit, &zero.Telemetry, &zero.Release, &zero.Admin, &zero.Cluster}
+	all := []any{&zero.Runtime, &zero.Schema, &zero.Store, &zero.Keystore, &zero.Audit, &zero.Telemetry, &zero.Release, &zero.Admin, &zero.Cluster, &zero.Development}
 	settings.FillZero(all...)
 	reload, restart := config.Default().Changes(&zero)
 	for _, name := range append(reload, restart...) {
@@ -299,6 +299,7 @@ var changed = map[string]string{
 	"RUNNER_CLUSTER_TLS_KEY":              "key.pem",
 	"RUNNER_CLUSTER_MAX_STALENESS":        "31s",
 	"RUNNER_CLUSTER_STALE_KEYS":           "serve",
+	"RUNNER_BUILD_COMMAND":                "make",
 }
 
 // A reload takes these settings; all others need a restart.

@@ -352,3 +352,40 @@ func (s *Store) DeleteBlob(d Digest) error {
 	}
 	return nil
 }
+
+// SpreadBlob has a majority of the voters of the cluster store a blob. After it returned nil the blob
+// is on their disks. In a standalone store it does nothing. The error matches ErrUnavailable.
+func (s *Store) SpreadBlob(ctx context.Context, d Digest) error {
+	if s.spread == nil {
+		return nil
+	}
+	if err := s.spread(ctx, d); err != nil {
+		return fmt.Errorf("store blob %v on other nodes: %w", d, unavailable(err))
+	}
+	return nil
+}
+
+// spreadBlobs is SpreadBlob for several.
+func (s *Store) spreadBlobs(ctx context.Context, blobs []Digest) error {
+	for _, d := range blobs {
+		if err := s.SpreadBlob(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepTime is how long a blob is kept that a commit of another node is about to name.
+const keepTime = 10 * time.Minute
+
+// KeepBlob is what SpreadBlob of another node asks for: it stores a blob, which it fetches if this node lacks it, and no
+// sweep deletes it within the next ten minutes. After it returned nil the blob is on disk. The errors are those of Blob.
+func (s *Store) KeepBlob(ctx context.Context, d Digest) error {
+	unpin := s.blobs.Pin(d)
+	time.AfterFunc(keepTime, func() { unpin(nil) })
+	_, err := s.HasBlob(d)
+	if err == ErrNotFound && s.blobs.Fetch != nil {
+		return s.fetchBlob(ctx, d)
+	}
+	return err
+}
