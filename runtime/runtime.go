@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,6 +82,8 @@ type Options struct {
 	// MaxStaleness is how far the store may lag behind the other nodes of its cluster; beyond that the
 	// server is not ready. 0: any time. Auth.MaxStaleness limits what is still accepted.
 	MaxStaleness time.Duration
+	// Unrouted answers the requests that no route matches; nil: they are refused. They have no line in the access log.
+	Unrouted http.Handler
 	// AccessLog writes one log line for every request.
 	AccessLog bool `toml:"telemetry.access_log" reload:"true"`
 	// AccessDetail adds to that line the raw path, which may contain personal data, and the

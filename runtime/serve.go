@@ -49,6 +49,10 @@ func (r *Runtime) serve(x *front.Exchange) {
 		now = r.opt.Calendar()
 	}
 	err := r.handle(s, x, now)
+	if err == errRouteNotFound && r.opt.Unrouted != nil {
+		x.ServeHTTP(r.opt.Unrouted)
+		return
+	}
 	if err != nil {
 		x.Refuse(err, refusalDetails(err, s))
 	}
