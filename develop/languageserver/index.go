@@ -277,7 +277,7 @@ func (d *declarer) roles(decl *syntax.AuthDecl) {
 }
 
 // notInherited are the settings of a group that its routes, functions or jobs do not have.
-var notInherited = []string{"as", "mints", "query", "stream", "live", "concurrency", "schedule"}
+var notInherited = []string{"as", "mints", "query", "stream", "live", "upload", "concurrency", "schedule"}
 
 // inner returns the settings that something in a group inherits, if the group has own settings and those
 // of the groups around it.
@@ -364,6 +364,8 @@ func (r *referrer) decls() {
 			}
 		case *syntax.RoutesDecl:
 			r.routes(decl)
+		case *syntax.AssetsDecl:
+			r.settings(decl.Settings)
 		}
 	}
 }
@@ -476,6 +478,8 @@ func (r *referrer) routes(g *syntax.RoutesDecl) {
 		switch item := item.(type) {
 		case *syntax.RoutesDecl:
 			r.routes(item)
+		case *syntax.AssetsDecl:
+			r.settings(item.Settings)
 		case *syntax.RouteDecl:
 			r.refer(kindHandler, "", item.Handler)
 			r.typeRef(item.Result)

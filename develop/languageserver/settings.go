@@ -17,6 +17,7 @@ var routeSettings = map[string]explained{
 	"rateLimit": {"the requests of a caller in a time, such as 600/minute by user", "no limit"},
 	"as":        {"the scope whose grants an anonymous caller has", "no grants"},
 	"body":      {"the maximum size of the body", "[front] body in runner.toml, 1mb"},
+	"upload":    {"on: the body is a form or a file, which is stored before the handler runs", "off"},
 	"timeout":   {"the maximum time of the handler", "[runtime] timeout in runner.toml, 10s"},
 	"stream":    {"the maximum time of an answer that is sent while its handler runs", "the time of the handler"},
 	"live":      {"how long a client may watch the answer: it gets each new one, when rows that the handler read have changed", "the route cannot be watched"},
@@ -36,6 +37,16 @@ var jobSettings = map[string]explained{
 	"timeout":     {"the maximum time of one run", "[runtime] timeout in runner.toml, 10s"},
 	"concurrency": {"how many of the jobs run at once: 4 by tenant", "no limit"},
 	"schedule":    {"when the job is enqueued by itself: \"0 3 * * *\" in \"Europe/Berlin\"", "only the app enqueues it"},
+}
+
+// assetSettings explain the settings of assets.
+var assetSettings = map[string]explained{
+	"dir":       {"the directory of the files, relative to the app directory", "none: assets need one"},
+	"spa":       {"the file that answers navigations to paths without a file", "they get 404"},
+	"headers":   {"headers of each answer, in quotes; an empty value removes a default", "nosniff, Referrer-Policy, frame-ancestors"},
+	"auth":      {"who may load the files: none, session(roles), apiKey(scopes) or anyOf(modes)", "that of the group, or none"},
+	"rateLimit": {"the requests of a caller in a time, such as 600/minute by ip", "that of the group, or no limit"},
+	"cors":      {"the origins whose pages may read the files", "only the app's own origin"},
 }
 
 // fieldAttrs explain the attributes of fields.
@@ -88,6 +99,7 @@ var declarations = map[string]string{
 	"functions": "functions that clients call by name",
 	"jobs":      "work in the background, with retries and schedules",
 	"routes":    "HTTP routes with a common prefix and common settings",
+	"assets":    "a directory whose files browsers load: assets(\"/\", dir: \"public\")",
 }
 
 // value is the value of a setting as written, on one line.

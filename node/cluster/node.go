@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner.example/internal/clock"
@@ -105,6 +105,7 @@ type Node struct {
 
 // serving is what Serve sets.
 type serving struct {
+	opened    atomic.Bool // store is set: the store itself may ask for blobs before
 	store     *store.Store
 	keys      *keystore.Keystore
 	hooks     Hooks
@@ -305,7 +306,7 @@ func (n *Node) servers() (all []string) {
 
 // StoreOptions completes the options of the node's store.
 func (n *Node) StoreOptions(o *store.Options) {
-	o.Name, o.Node, o.FetchBlob = n.id.Name, true, n.fetchBlob
+	o.Name, o.Node, o.FetchBlob, o.SpreadBlob = n.id.Name, true, n.fetchBlob, n.spreadBlob
 	o.Log = func(after uint64, deliver func(uint64, []byte) error) store.SharedLog {
 		n.log = etcdlog.Open(etcdlog.Options{Client: n.client, After: after, Deliver: deliver, Logger: n.logger})
 		return n.log
@@ -317,6 +318,7 @@ func (n *Node) StoreOptions(o *store.Options) {
 // ErrRemoved if the cluster has removed this node, as far as the log can be reached.
 func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
 	n.store, n.keys, n.hooks, n.agreement.changed = st, keys, hooks, make(chan struct{})
+	n.opened.Store(true)
 	if !n.unchecked {
 		if err := n.checkRemoved(context.Background()); err != nil {
 			return err
@@ -374,6 +376,21 @@ func (n *Node) peers() []Peer {
 	return slices.Clone(n.id.Peers)
 }
 
+// nodes returns all nodes, as of the newest commit that this node has applied; before Serve, or if the store is damaged,
+// as far as this node knows.
+func (n *Node) nodes(ctx context.Context) (all []Peer) {
+	if n.opened.Load() {
+		_ = n.store.View(ctx, func(tx *store.Tx) (err error) {
+			all, err = nodesIn(tx)
+			return err
+		})
+	}
+	if len(all) == 0 {
+		all = append(n.peers(), n.id.Peer)
+	}
+	return all
+}
+
 // peerState is what another node has said of itself.
 type peerState struct {
 	State
@@ -416,46 +433,6 @@ func (n *Node) state() State {
 	return s
 }
 
-// fetchBlob gets a blob from the first node that has it.
-func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, error) {
-	peers := n.peers()
-	if len(peers) == 0 {
-		return nil, store.ErrNotFound
-	}
-	n.mu.Lock()
-	slices.SortStableFunc(peers, func(a, b Peer) int { // those that answer first
-		return -cmp.Compare(n.states[a.Name].at.UnixNano(), n.states[b.Name].at.UnixNano())
-	})
-	n.mu.Unlock()
-	var failures []error
-	for _, p := range peers {
-		connected, cancel := n.whileConnected(ctx, p.Name)
-		body, err := n.peerClient.open(connected, p.Address, opBlob, idArgument{d.String()})
-		if err == nil {
-			return &cancelledBody{body, cancel}, nil
-		}
-		cancel()
-		if fault.CodeOf(err) != fault.NotFound {
-			failures = append(failures, err)
-		}
-	}
-	if len(failures) > 0 {
-		return nil, fmt.Errorf("fetch a blob from other nodes: %w", errors.Join(failures...))
-	}
-	return nil, store.ErrNotFound
-}
-
-// cancelledBody is an answer whose context ends when it is closed.
-type cancelledBody struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-func (b *cancelledBody) Close() error {
-	defer b.cancel()
-	return b.ReadCloser.Close()
-}
-
 // Replication says where a commit can be read.
 type Replication struct {
 	// Nodes is how many nodes there are, Applied how many of them have applied the commit, and Missing
@@ -470,14 +447,7 @@ type Replication struct {
 func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Replication {
 	ctx, cancel := context.WithTimeout(ctx, appliedWait)
 	defer cancel()
-	var peers []Peer
-	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
-		peers, err = nodesIn(tx)
-		return err
-	})
-	if err != nil || len(peers) == 0 {
-		peers = append(n.peers(), n.id.Peer)
-	}
+	peers := n.nodes(ctx)
 	var mu sync.Mutex
 	a := Replication{Nodes: len(peers)}
 	note := func(name string, applied bool) {

@@ -30,6 +30,7 @@ const (
 	opActivate = "activate"
 	opSnapshot = "snapshot"
 	opBlob     = "blob"
+	opKeepBlob = "keepBlob"
 )
 
 // joinRequest is what a machine with an invitation sends.

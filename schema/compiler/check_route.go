@@ -49,8 +49,11 @@ type group struct {
 // checkRoutes checks all groups and routes and builds the model's routes.
 func (c *routeChecker) checkRoutes() {
 	for _, d := range c.decls {
-		if routes, ok := d.(*syntax.RoutesDecl); ok {
-			c.checkGroup(routes, group{})
+		switch d := d.(type) {
+		case *syntax.RoutesDecl:
+			c.checkGroup(d, group{})
+		case *syntax.AssetsDecl:
+			c.checkAssets(d, group{})
 		}
 	}
 }
@@ -75,6 +78,8 @@ func (c *routeChecker) checkGroup(d *syntax.RoutesDecl, in group) {
 			c.checkGroup(item, in)
 		case *syntax.RouteDecl:
 			c.checkRoute(item, in)
+		case *syntax.AssetsDecl:
+			c.checkAssets(item, in)
 		}
 	}
 }
@@ -85,11 +90,13 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	c.checkHandlerName(d.Handler)
 	if d.Result != nil {
 		c.fields.checkType(d.Result)
+		c.fields.refuseFile(d.Result)
 	}
 	set := in.settings.with(d.Settings)
 	route := buildRoute(d, set)
 	c.checkStreamed(d, set)
 	c.checkWatched(d, set)
+	c.checkUpload(d, set)
 	own, ok := c.paths.checkPath(d.Path, in.prefix)
 	route.Path, route.Params = joinPath(in.prefix, own)
 	route.Prefix = in.outermost
@@ -107,6 +114,7 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	if ok {
 		route.Auth = auth
 		c.checkAccess(set, auth, span, label)
+		c.warnUnguarded(set, auth, span, label)
 		if auth.None && set.verify == nil && set.rate == nil {
 			c.Warnf("W416", span,
 				"%s has auth none, no verify: and no rateLimit: any client can run it without limit (write `rateLimit: none` if that is meant)",
@@ -260,13 +268,6 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 		c.Missing("cookie", "E430", set.mints.Name.Loc,
 			"mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
 	}
-	if !c.schema.Typed && !c.unguarded && !c.MayDeclare("entity") && len(c.granted) > 0 &&
-		(auth.Session || auth.None && set.as == nil) {
-		c.unguarded = true
-		c.Warnf("W203", span,
-			"%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)",
-			label)
-	}
 	if auth.Session && slices.Contains(set.origins(), anyOrigin) {
 		c.Errorf("E428", span,
 			"cors: \"*\" on %s, which accepts sessions: list the origins whose pages may read the responses", label)
@@ -278,6 +279,17 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 		if rate.By != nil && rate.By.Name == "tenant" {
 			c.Missing("tenant", "E423", rate.Loc, "`by tenant` on %s, whose callers have no tenant", label)
 		}
+	}
+}
+
+// warnUnguarded warns once, if a handler reaches rows that no rule guards.
+func (c *routeChecker) warnUnguarded(set routeSettings, auth schema.Auth, span diag.Span, label string) {
+	if !c.schema.Typed && !c.unguarded && !c.MayDeclare("entity") && len(c.granted) > 0 &&
+		(auth.Session || auth.None && set.as == nil) {
+		c.unguarded = true
+		c.Warnf("W203", span,
+			"%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)",
+			label)
 	}
 }
 
@@ -323,8 +335,10 @@ func (c *routeChecker) checkFunctions() {
 func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 	c.settings.checkSettings(d.Settings, onFunction)
 	c.fields.checkFields(d.Name.Name, d.Params)
+	c.fields.refuseFiles(d.Params)
 	if d.Result != nil {
 		c.fields.checkType(d.Result)
+		c.fields.refuseFile(d.Result)
 	}
 	c.checkHandlerName(d.Name)
 	set := in.with(d.Settings)
@@ -338,6 +352,7 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 		var ok bool
 		if f.Auth, ok = c.effectiveAuth(set, d.Name.Loc, "E500", d.Name.Name); ok {
 			c.checkAccess(set, f.Auth, d.Name.Loc, d.Name.Name)
+			c.warnUnguarded(set, f.Auth, d.Name.Loc, d.Name.Name)
 			if f.Auth.None && set.verify == nil {
 				c.Warnf("W502", d.Name.Loc, "@expose %s has auth none: any client can call it", d.Name.Name)
 			}
@@ -394,6 +409,32 @@ func (c *routeChecker) checkWatched(d *syntax.RouteDecl, set routeSettings) {
 	}
 }
 
+// checkUpload refuses what reads a body that is not in memory.
+func (c *routeChecker) checkUpload(d *syntax.RouteDecl, set routeSettings) {
+	if !isWord(set.upload, "on") {
+		return
+	}
+	switch d.Method.Name {
+	case "POST", "PUT", "PATCH":
+	default:
+		c.Errorf("E433", set.upload.Name.Loc, "upload: only on POST, PUT and PATCH routes, whose requests have a body")
+	}
+	if set.input != nil {
+		c.Errorf("E433", set.upload.Name.Loc,
+			"upload: not allowed with input: the body is a form or a file, which has no type (the handler checks the fields of the form; write `input: …` on other routes)")
+	}
+	if set.verify != nil {
+		c.Errorf("E433", set.upload.Name.Loc, "upload: not allowed with verify: the signature covers the body, which is not in memory")
+	}
+	if set.stream != nil {
+		c.Errorf("E433", set.upload.Name.Loc,
+			"upload: not allowed with stream: the body has arrived as a whole before the handler begins (remove one of them)")
+	}
+	if set.live != nil {
+		c.Errorf("E433", set.upload.Name.Loc, "upload: not allowed with live: a watch has no body")
+	}
+}
+
 // buildRoute builds a route without its path and auth mode.
 func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	route := schema.Route{
@@ -403,6 +444,7 @@ func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	if set.stream != nil && set.stream.Amount != nil {
 		route.Stream = set.stream.Amount.Duration
 	}
+	route.Upload = isWord(set.upload, "on")
 	if set.live != nil && set.live.Amount != nil {
 		route.Live = set.live.Amount.Duration
 	}

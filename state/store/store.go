@@ -51,6 +51,9 @@ type Options struct {
 	// it. The error matches ErrNotFound if no node has the blob. It may be called by several
 	// goroutines, and once at a time for one digest. Nil: there are no other nodes.
 	FetchBlob func(ctx context.Context, d Digest) (io.ReadCloser, error)
+	// SpreadBlob has a majority of the voters of the cluster store a blob. After it
+	// returned nil it is on their disks. Nil: there are no other nodes.
+	SpreadBlob func(ctx context.Context, d Digest) error
 	// Metrics counts commits; nil: nothing is counted.
 	Metrics *telemetry.Metrics
 }
@@ -82,6 +85,7 @@ type Store struct {
 	watches   watches
 	turns     *retry.Turns
 	blobs     datadir.Blobs
+	spread    func(context.Context, Digest) error // nil: standalone
 	owner     owner
 	levels    level.Range // that the program knows
 	level     atomic.Int64
@@ -166,7 +170,7 @@ func newStore(o Options, levels level.Range) *Store {
 		dir: o.Dir, clock: o.Clock.Or(), log: o.Logger, metrics: newMetrics(o.Metrics), turns: retry.New(), mark: &datadir.Mark{},
 		levels: levels,
 	}
-	s.owner.name, s.blobs.Fetch = o.Name, o.FetchBlob
+	s.owner.name, s.blobs.Fetch, s.spread = o.Name, o.FetchBlob, o.SpreadBlob
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -466,6 +470,9 @@ func (t *Tx) propose() (_ *proposal, failed error) {
 	}
 	if cause := s.failure.Load(); cause != nil {
 		return nil, unavailable(*cause)
+	}
+	if err := s.spreadBlobs(ctx, t.blobs); err != nil {
+		return nil, err
 	}
 	p := t.proposal()
 	defer func(began time.Time) { s.metrics.proposed(p, failed, time.Since(began)) }(clock.Mark())
