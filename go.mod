@@ -23,6 +23,7 @@ require (
 
 require (
 	github.com/elastic/go-seccomp-bpf v1.6.0
+	github.com/gabriel-vasile/mimetype v1.4.16
 	go.lsp.dev/jsonrpc2 v1.0.1
 	go.lsp.dev/protocol v1.0.1
 	go.lsp.dev/uri v1.0.1

@@ -191,6 +191,7 @@ const (
 	Duration
 	JSON
 	Bytes
+	FileKind // a File
 	EnumKind
 	Relation // to one row of Type.Entity
 	ToMany   // rows of Type.Entity; not stored
@@ -200,7 +201,7 @@ const (
 // BuiltinTypes are the names of the built-in types, in the order of their kinds.
 var BuiltinTypes = []string{
 	"id", "uuid", "string", "text", "email", "url", "int", "float", "decimal",
-	"bool", "time", "date", "duration", "json", "bytes",
+	"bool", "time", "date", "duration", "json", "bytes", "file",
 }
 
 // BuiltinKind is the kind of the built-in type of that name.
@@ -215,7 +216,7 @@ const MaxSafeInteger = 1<<53 - 1
 // String returns the name of a built-in type; for declared types it returns "enum",
 // "relation", "to-many relation" or "type".
 func (k TypeKind) String() string {
-	if k >= ID && k <= Bytes {
+	if k >= ID && k <= FileKind {
 		return BuiltinTypes[k-ID]
 	}
 	return [...]string{"enum", "relation", "to-many relation", "type"}[k-EnumKind]
@@ -232,6 +233,9 @@ type Type struct {
 	Min, Max Value
 	// Digits and Places are the parameters of a decimal.
 	Digits, Places int
+	// MaxBytes and MediaTypes limit a file. A media type is in lower case and may be image/*; none: all are allowed.
+	MaxBytes   int64
+	MediaTypes []string
 	// Pattern is nil if not declared.
 	Pattern *regexp.Regexp
 	program int         // instructions of Pattern

@@ -200,6 +200,9 @@ type Route struct {
 	// BodyBytes and Timeout are zero if the schema does not set them.
 	BodyBytes int64
 	Timeout   time.Duration
+	// Upload (upload: on) stores the body, a form or a file, before the handler runs. Only routes of POST, PUT and PATCH
+	// have it, without Input, Verify, Stream and Live.
+	Upload bool
 	// Stream (stream: 5m) is the longest time of an answer that is sent while its handler runs; zero: that
 	// of the handler.
 	Stream time.Duration

@@ -101,7 +101,7 @@ func (n *Term) readsNew() bool {
 		return n.row == NewRow
 	case existsTerm:
 		return n.exists.Where.readsNew
-	case notTerm:
+	case notTerm, fileTerm:
 		return n.x.readsNew()
 	case binaryTerm:
 		return n.x.readsNew() || n.y.readsNew()
@@ -162,6 +162,7 @@ const (
 	constTerm termKind = iota // value
 	fieldTerm                 // field pos of row
 	hopTerm                   // want of the row that field refers to
+	fileTerm                  // member of the file x
 	nowTerm
 	authTerm // auth value
 	listTerm // elems
@@ -191,6 +192,7 @@ type Term struct {
 	want   *Field
 	auth   string // authTerm
 	claim  string // authTerm "claims"
+	member string // fileTerm
 	value  Value  // constTerm
 	x, y   *Term
 	elems  []Term
@@ -274,6 +276,8 @@ func (e *evaluation) value(n *Term) Value {
 		return e.at(n)
 	case hopTerm:
 		return e.hop(n)
+	case fileTerm:
+		return e.value(n.x).fileMember(n.member)
 	case nowTerm:
 		if e.input.Now.IsZero() {
 			return absent

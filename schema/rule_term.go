@@ -46,6 +46,15 @@ func HopTerm(row RowRole, relation, want *Field) *Term {
 	return &Term{kind: hopTerm, row: row, pos: relation.Pos, field: relation, want: want}
 }
 
+// FileTerm is the size, the type or the name of a file: the value of a FieldTerm or a HopTerm. It is null if there is
+// no file.
+func FileTerm(of *Term, member string) *Term {
+	return &Term{kind: fileTerm, x: of, member: member}
+}
+
+// FileMembers are the members of a file that rules can use.
+var FileMembers = []string{"size", "type", "name"}
+
 // ListTerm is a list in brackets.
 func ListTerm(elems []*Term) *Term {
 	t := &Term{kind: listTerm}
@@ -245,6 +254,8 @@ func (t *Type) stores() ValueKind {
 		return KindJSON
 	case Bytes:
 		return KindBytes
+	case FileKind:
+		return KindFile
 	case ToMany:
 		return KindNull
 	}

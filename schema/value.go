@@ -27,6 +27,7 @@ const (
 	KindBytes
 	KindJSON
 	KindList
+	KindFile
 
 	// The other kinds are used only in rules.
 	absentKind   // a value that an input does not have
@@ -39,9 +40,9 @@ const (
 type Value struct {
 	kind ValueKind
 	// num is a bool (0, 1), an int, the bits of a float, the milliseconds since 1970 of a
-	// time, the days since 1970 of a date, or the milliseconds of a duration.
+	// time, the days since 1970 of a date, the milliseconds of a duration, or the size of a file.
 	num int64
-	// text is a text, the digits of a decimal, bytes, or JSON.
+	// text is a text, the digits of a decimal, bytes, JSON, or a packed file.
 	text string
 	list *[]Value
 }
@@ -152,8 +153,8 @@ func (v Value) Float() float64 {
 	return math.Float64frombits(uint64(v.num))
 }
 
-// Text returns a KindText, the digits of a KindDecimal, the bytes of a KindBytes or the
-// compact JSON of a KindJSON. For other kinds it is empty.
+// Text returns a KindText, the digits of a KindDecimal, the bytes of a KindBytes, the
+// compact JSON of a KindJSON or, for UnpackFile, a KindFile without its size. For other kinds it is empty.
 //
 // To order decimals of one type, compare their signs, then the lengths of the texts, then
 // the texts. For negative numbers, reverse the last two.
@@ -368,6 +369,8 @@ func (v Value) appendJSON(dst []byte) []byte {
 		return append(dst, '"')
 	case KindJSON:
 		return append(dst, v.text...)
+	case KindFile:
+		return v.File().appendJSON(dst)
 	case KindList:
 		dst = append(dst, '[')
 		for i, elem := range v.List() {

@@ -146,7 +146,7 @@ func freeNumber(raw []byte) (Value, error) {
 // isString reports whether values of the type are strings in JSON.
 func (t *Type) isString() bool {
 	switch t.Kind {
-	case Int, Float, Bool, Duration, JSON, ToMany, Object:
+	case Int, Float, Bool, Duration, JSON, FileKind, ToMany, Object:
 		return false
 	}
 	return true
@@ -180,6 +180,12 @@ func (t *Type) read(raw []byte, bounded bool, m *cost.Meter) (Value, error) {
 		return JSONValue(string(compact)), err
 	case Object:
 		return t.Object.read(raw, m)
+	case FileKind:
+		f, err := parseFile(raw)
+		if err != nil {
+			return Value{}, err
+		}
+		return FileValue(f), nil
 	case ToMany:
 		return Value{}, fmt.Errorf("cannot be set: it is the other side of a relation in %s", t.Entity.Name)
 	case EnumKind:
@@ -295,9 +301,11 @@ func (t *Type) idFrom(s string) (Value, error) {
 	return TextValue(s), nil
 }
 
+const ulidLength = 26
+
 // IsULID reports whether s is an id as the host creates it: a lower-case ULID.
 func IsULID(s string) bool {
-	if len(s) != 26 || s[0] > '7' {
+	if len(s) != ulidLength || s[0] > '7' {
 		return false
 	}
 	for i := range len(s) {
@@ -691,6 +699,9 @@ func (t *Type) checked(v Value, err error, m *cost.Meter) (Value, error) {
 
 // check returns an error if v is not within the type's bounds.
 func (t *Type) check(v Value, m *cost.Meter) error {
+	if v.kind == KindFile {
+		return t.checkFile(v.File())
+	}
 	if order, ok := v.Compare(t.Min); ok && order < 0 {
 		return fmt.Errorf("must be at least %s", t.Min.plain())
 	}

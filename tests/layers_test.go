@@ -62,13 +62,13 @@ var subjects = []subject{
 		".",
 	}},
 	{"hostabi", []string{ // what a guest can call
-		"abi compression files longwork octets outbound pbkdf2",
+		"abi compression fileinfo files longwork octets outbound pbkdf2",
 		"password recording sentvalue webcrypto",
 		".",
 		"wasi",
 	}},
 	{"runtime", []string{ // the way of a request
-		"auth capture cpuqueue draws front guard limit live recorded router",
+		"auth capture cpuqueue draws front guard limit live recorded router upload",
 		"compile pages",
 		"sandbox",
 		".",
@@ -103,6 +103,7 @@ var onlyImporters = map[string][]string{
 	"github.com/dgraph-io/badger":           {"state/store", "state/store/files", "state/store/space"},
 	"github.com/evanw/esbuild":              {"develop/toolchain/typescript"},
 	"github.com/fsnotify/fsnotify":          {"develop/dev"},
+	"github.com/gabriel-vasile/mimetype":    {"hostabi/fileinfo"},
 	"github.com/golang-jwt":                 {"develop/apptest", "runtime/auth"},
 	"github.com/ianlancetaylor/demangle":    {"internal/symbols"},
 	"github.com/lestrrat-go/jwx":            {"runtime/auth"},

@@ -454,7 +454,7 @@ func (c *completer) settingValue(name string) {
 		c.declared(kindType, "")
 	case "verify":
 		c.addText("webhook", "webhook(", protocol.CompletionItemKindFunction, "the signature of a webhook")
-	case "csrf":
+	case "upload", "csrf":
 		value("on", "off")
 	case "mints":
 		value("session")

@@ -277,7 +277,7 @@ func (d *declarer) roles(decl *syntax.AuthDecl) {
 }
 
 // notInherited are the settings of a group that its routes, functions or jobs do not have.
-var notInherited = []string{"as", "mints", "query", "stream", "live", "concurrency", "schedule"}
+var notInherited = []string{"as", "mints", "query", "stream", "live", "upload", "concurrency", "schedule"}
 
 // inner returns the settings that something in a group inherits, if the group has own settings and those
 // of the groups around it.

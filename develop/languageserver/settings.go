@@ -17,6 +17,7 @@ var routeSettings = map[string]explained{
 	"rateLimit": {"the requests of a caller in a time, such as 600/minute by user", "no limit"},
 	"as":        {"the scope whose grants an anonymous caller has", "no grants"},
 	"body":      {"the maximum size of the body", "[front] body in runner.toml, 1mb"},
+	"upload":    {"on: the body is a form or a file, which is stored before the handler runs", "off"},
 	"timeout":   {"the maximum time of the handler", "[runtime] timeout in runner.toml, 10s"},
 	"stream":    {"the maximum time of an answer that is sent while its handler runs", "the time of the handler"},
 	"live":      {"how long a client may watch the answer: it gets each new one, when rows that the handler read have changed", "the route cannot be watched"},

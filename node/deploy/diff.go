@@ -336,7 +336,7 @@ func (v inventory) addRoute(kind, name string, r *schema.Route) {
 	}
 	for _, p := range []Property{
 		{Name: "handler", After: handler}, {Name: "auth", After: r.Auth.String()}, {Name: "rateLimit", After: strings.Join(limits, ", ")},
-		{Name: "body", After: body}, {Name: "timeout", After: duration(r.Timeout)}, {Name: "stream", After: duration(r.Stream)},
+		{Name: "body", After: body}, {Name: "upload", After: textIf(r.Upload, "on")}, {Name: "timeout", After: duration(r.Timeout)}, {Name: "stream", After: duration(r.Stream)},
 		{Name: "live", After: duration(r.Live)}, {Name: "as", After: r.As},
 		{Name: "input", After: r.Input}, {Name: "query", After: r.Query}, {Name: "result", After: result},
 		{Name: "verify", After: verify}, {Name: "csrf", After: textIf(r.CSRFOff, "off")}, {Name: "mints", After: textIf(r.CreatesSession, "session")},

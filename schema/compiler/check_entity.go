@@ -36,6 +36,7 @@ func (c *entityChecker) checkTypes() {
 		if typ, ok := d.(*syntax.TypeDecl); ok {
 			c.fields.typeName("type", typ.Name)
 			c.fields.checkFields(typ.Name.Name, typ.Fields)
+			c.fields.refuseFiles(typ.Fields)
 		}
 	}
 }
@@ -109,7 +110,7 @@ func (c *entityChecker) checkAttrs(e *entityInfo, f *syntax.FieldDecl) {
 		switch attr.Name.Name {
 		case "unique", "index":
 			if !indexable(f) {
-				c.Errorf("E217", attr.Loc, "json, bytes, list and to-many fields cannot be indexed")
+				c.Errorf("E217", attr.Loc, "json, bytes, file, list and to-many fields cannot be indexed")
 			} else if attr.Ref != nil && c.typeExists(f) && !slices.Contains(textTypes, f.Type.Name.Name) {
 				c.Errorf("E217", attr.Loc, "@index(ignoreCase) needs a text field, not %s", describeType(f.Type))
 			}
@@ -161,7 +162,7 @@ func mustBeGiven(f *syntax.FieldDecl) bool {
 }
 
 func indexable(f *syntax.FieldDecl) bool {
-	return f.Type == nil || !f.Type.List && f.Type.Name.Name != "json" && f.Type.Name.Name != "bytes"
+	return f.Type == nil || !f.Type.List && !slices.Contains([]string{"json", "bytes", "file"}, f.Type.Name.Name)
 }
 
 // checkRelation checks a field whose type may be an entity.
@@ -229,7 +230,7 @@ func (c *entityChecker) checkIndex(e *entityInfo, attr *syntax.EntityAttr) {
 				attr.Name.Name, col.Name.Name, e.name(), c.DidYouMean(col.Name.Name, e.fieldNames()))
 		case !indexable(f):
 			c.Missing(col.Name.Name, "E217", attr.Loc,
-				"json, bytes, list and to-many fields cannot be indexed, and %q is one", col.Name.Name)
+				"json, bytes, file, list and to-many fields cannot be indexed, and %q is one", col.Name.Name)
 		case twice:
 			c.Errorf("E217", attr.Loc, "@@%s repeats field %q", attr.Name.Name, col.Name.Name)
 		}

@@ -77,6 +77,23 @@ func (c *fieldChecker) checkType(t *syntax.TypeRef) {
 	}
 }
 
+// refuseFiles reports the files among the fields of a type, or among parameters: clients send files in the body of a
+// request with `upload: on`, not in JSON.
+func (c *fieldChecker) refuseFiles(fields []*syntax.FieldDecl) {
+	for _, f := range fields {
+		if f.Type != nil {
+			c.refuseFile(f.Type)
+		}
+	}
+}
+
+func (c *fieldChecker) refuseFile(t *syntax.TypeRef) {
+	if t.Name.Name == "file" {
+		c.Errorf("E249", t.Loc,
+			"a file can be a field of an entity only: requests bring files with `upload: on`, and results have them in rows")
+	}
+}
+
 // checkTypeArgs checks arguments as in string(1..32) and decimal(12,2).
 func (c *fieldChecker) checkTypeArgs(t *syntax.TypeRef) {
 	name, args := t.Name.Name, t.Args
@@ -86,6 +103,10 @@ func (c *fieldChecker) checkTypeArgs(t *syntax.TypeRef) {
 			span = args.Loc
 		}
 		c.Errorf("E213", span, format, a...)
+	}
+	if name == "file" {
+		c.checkFileType(t)
+		return
 	}
 	if args != nil && args.First == nil {
 		return // reported
@@ -109,6 +130,27 @@ func (c *fieldChecker) checkTypeArgs(t *syntax.TypeRef) {
 	default:
 		if args != nil {
 			refuse("%s takes no arguments", name)
+		}
+	}
+}
+
+// mediaType is the form of a media type without parameters; the subtype may be *.
+var mediaType = regexp.MustCompile(`^[a-z0-9][a-z0-9!#$&^_.+-]*/(\*|[a-z0-9][a-z0-9!#$&^_.+-]*)$`)
+
+// checkFileType checks a type as file(10mb, "image/png").
+func (c *fieldChecker) checkFileType(t *syntax.TypeRef) {
+	if t.List {
+		c.Errorf("E213", t.Loc, "a field has one file: for several, declare an entity with a file and a relation to this one")
+	}
+	if t.Args == nil {
+		return
+	}
+	if size := t.Args.First; size != nil && (size.Int < 1 || size.Int > schema.MaxSafeInteger) {
+		c.Errorf("E213", size.Loc, "the limit of a file is at least 1b, and below 8192tb")
+	}
+	for _, media := range t.Args.Media {
+		if !mediaType.MatchString(strings.ToLower(media.Text)) {
+			c.Errorf("E213", media.Loc, "%s is not a media type: write one such as \"image/png\" or \"image/*\"", media.Raw)
 		}
 	}
 }
@@ -199,8 +241,8 @@ func (c *fieldChecker) checkDefault(f *syntax.FieldDecl) {
 	}
 	list, isList := f.Default.(*syntax.ListSetting)
 	switch {
-	case f.Type.Name.Name == "id":
-		refuse("an id cannot have a default")
+	case f.Type.Name.Name == "id", f.Type.Name.Name == "file":
+		refuse("%s cannot have a default", article(f.Type.Name.Name))
 		return
 	case f.Type.List && !isList:
 		refuse("the default of a list is a list: write [] or its elements in brackets")

@@ -49,6 +49,7 @@ func (c *jobChecker) checkJobs() {
 func (c *jobChecker) checkJob(d *syntax.FunctionDecl, in routeSettings) {
 	c.routes.settings.checkSettings(d.Settings, onJob)
 	c.routes.fields.checkFields(d.Name.Name, d.Params)
+	c.routes.fields.refuseFiles(d.Params)
 	c.routes.checkHandlerName(d.Name)
 	for i := range c.schema.Routes {
 		if r := &c.schema.Routes[i]; r.Handler == d.Name.Name && r.Handler != "" {

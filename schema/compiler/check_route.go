@@ -90,11 +90,13 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	c.checkHandlerName(d.Handler)
 	if d.Result != nil {
 		c.fields.checkType(d.Result)
+		c.fields.refuseFile(d.Result)
 	}
 	set := in.settings.with(d.Settings)
 	route := buildRoute(d, set)
 	c.checkStreamed(d, set)
 	c.checkWatched(d, set)
+	c.checkUpload(d, set)
 	own, ok := c.paths.checkPath(d.Path, in.prefix)
 	route.Path, route.Params = joinPath(in.prefix, own)
 	route.Prefix = in.outermost
@@ -333,8 +335,10 @@ func (c *routeChecker) checkFunctions() {
 func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 	c.settings.checkSettings(d.Settings, onFunction)
 	c.fields.checkFields(d.Name.Name, d.Params)
+	c.fields.refuseFiles(d.Params)
 	if d.Result != nil {
 		c.fields.checkType(d.Result)
+		c.fields.refuseFile(d.Result)
 	}
 	c.checkHandlerName(d.Name)
 	set := in.with(d.Settings)
@@ -405,6 +409,32 @@ func (c *routeChecker) checkWatched(d *syntax.RouteDecl, set routeSettings) {
 	}
 }
 
+// checkUpload refuses what reads a body that is not in memory.
+func (c *routeChecker) checkUpload(d *syntax.RouteDecl, set routeSettings) {
+	if !isWord(set.upload, "on") {
+		return
+	}
+	switch d.Method.Name {
+	case "POST", "PUT", "PATCH":
+	default:
+		c.Errorf("E433", set.upload.Name.Loc, "upload: only on POST, PUT and PATCH routes, whose requests have a body")
+	}
+	if set.input != nil {
+		c.Errorf("E433", set.upload.Name.Loc,
+			"upload: not allowed with input: the body is a form or a file, which has no type (the handler checks the fields of the form; write `input: …` on other routes)")
+	}
+	if set.verify != nil {
+		c.Errorf("E433", set.upload.Name.Loc, "upload: not allowed with verify: the signature covers the body, which is not in memory")
+	}
+	if set.stream != nil {
+		c.Errorf("E433", set.upload.Name.Loc,
+			"upload: not allowed with stream: the body has arrived as a whole before the handler begins (remove one of them)")
+	}
+	if set.live != nil {
+		c.Errorf("E433", set.upload.Name.Loc, "upload: not allowed with live: a watch has no body")
+	}
+}
+
 // buildRoute builds a route without its path and auth mode.
 func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	route := schema.Route{
@@ -414,6 +444,7 @@ func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	if set.stream != nil && set.stream.Amount != nil {
 		route.Stream = set.stream.Amount.Duration
 	}
+	route.Upload = isWord(set.upload, "on")
 	if set.live != nil && set.live.Amount != nil {
 		route.Live = set.live.Amount.Duration
 	}

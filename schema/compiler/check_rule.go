@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"runner.example/internal/diag"
+	"runner.example/schema"
 	"runner.example/schema/model"
 	"runner.example/schema/syntax"
 )
@@ -41,6 +42,7 @@ const (
 	dateKind
 	durationKind
 	bytesKind
+	fileKind
 	idKind   // an id of the entity
 	enumKind // a value of the enum
 	wordKind // one of a fixed list of words
@@ -304,6 +306,8 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 			t.entity = row.name()
 		}
 		return t
+	case target == nil && f.Type.Name.Name == "file":
+		return c.typeOfFileMember(e, path)
 	case target == nil:
 		if c.typeExists(f) {
 			c.Errorf("E233", e.Loc, "%s.%s is %s and has no fields", row.name(), path[0].Name, withArticle(c.typeOfField(f)))
@@ -318,6 +322,19 @@ func (c *ruleChecker) typeOfPath(e *syntax.NameExpr, path []syntax.Ident, row *e
 		return exprType{}
 	}
 	return c.typeOfPath(e, path[1:], target)
+}
+
+// typeOfFileMember returns the type of the member of a file. path begins with the field.
+func (c *ruleChecker) typeOfFileMember(e *syntax.NameExpr, path []syntax.Ident) exprType {
+	switch name := path[1].Name; {
+	case len(path) > 2 || !slices.Contains(schema.FileMembers, name):
+		c.Errorf("E233", e.Loc, "unknown name %q: a rule can use %s.%s of a file%s", e.String(), path[0].Name,
+			strings.Join(schema.FileMembers, ", "+path[0].Name+"."), c.DidYouMean(name, schema.FileMembers))
+		return exprType{}
+	case name == "size":
+		return exprType{kind: numberKind, name: "size"}
+	}
+	return exprType{kind: textKind, name: "string"}
 }
 
 func (c *ruleChecker) typeOfField(f *syntax.FieldDecl) exprType {
@@ -348,6 +365,8 @@ func (c *ruleChecker) typeOfField(f *syntax.FieldDecl) exprType {
 		t.kind = durationKind
 	case "bytes":
 		t.kind = bytesKind
+	case "file":
+		t.kind = fileKind
 	}
 	return t
 }

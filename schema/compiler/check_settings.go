@@ -20,15 +20,15 @@ type settingsChecker struct {
 // routeSettings are the effective settings of a route, a group or a function, inherited ones
 // included.
 type routeSettings struct {
-	auth, rate, as, body, timeout, stream, live, input, query, verify, csrf, mints, cors *syntax.RouteSetting
-	retries, backoff, concurrency, schedule                                              *syntax.RouteSetting // of jobs
-	dir, spa, headers                                                                    *syntax.RouteSetting // of assets
+	auth, rate, as, body, upload, timeout, stream, live, input, query, verify, csrf, mints, cors *syntax.RouteSetting
+	retries, backoff, concurrency, schedule                                                      *syntax.RouteSetting // of jobs
+	dir, spa, headers                                                                            *syntax.RouteSetting // of assets
 }
 
 // with returns the settings of an inner route, group or function with the given list. Some
 // settings are not inherited.
 func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
-	s.as, s.mints, s.query, s.stream, s.live, s.concurrency, s.schedule = nil, nil, nil, nil, nil, nil, nil
+	s.as, s.mints, s.query, s.stream, s.live, s.upload, s.concurrency, s.schedule = nil, nil, nil, nil, nil, nil, nil, nil
 	if list == nil {
 		return s
 	}
@@ -42,6 +42,8 @@ func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
 			s.as = set
 		case "body":
 			s.body = set
+		case "upload":
+			s.upload = set
 		case "timeout":
 			s.timeout = set
 		case "stream":
@@ -110,7 +112,9 @@ func (c *settingsChecker) checkSettings(list *syntax.RouteSettings, on settingsO
 	if list == nil {
 		return
 	}
-	streamed := on == onRoute && slices.ContainsFunc(list.List, func(s *syntax.RouteSetting) bool { return s.Name.Name == "stream" })
+	streamed := on == onRoute && slices.ContainsFunc(list.List, func(s *syntax.RouteSetting) bool {
+		return s.Name.Name == "stream" || s.Name.Name == "upload" && isWord(s, "on")
+	})
 	taken := seenNames{}
 	for _, s := range list.List {
 		if _, twice := taken.add(s.Name); twice {
@@ -152,6 +156,13 @@ func (c *settingsChecker) checkSetting(s *syntax.RouteSetting, on settingsOwner)
 		}
 	case "timeout":
 		c.checkTimeout(s.Amount)
+	case "upload":
+		switch {
+		case on == onGroup:
+			c.Errorf("E103", s.Name.Loc, "setting \"upload\" is not inherited: write it on each route that takes files")
+		case on == onFunction || on == onFunctions:
+			c.Errorf("E433", s.Name.Loc, "upload: not allowed on functions: their parameters are the input")
+		}
 	case "stream":
 		c.checkStream(s, on)
 	case "live":
@@ -281,7 +292,7 @@ func (c *settingsChecker) checkRates(v *syntax.RateValue) {
 	}
 }
 
-// checkBody checks the limit of a body, which is streamed or in memory as a whole.
+// checkBody checks the limit of a body, which is streamed or uploaded, or in memory as a whole.
 func (c *settingsChecker) checkBody(size *syntax.Literal, streamed bool) {
 	switch {
 	case size == nil:

@@ -477,7 +477,16 @@ func (p *printer) typeRef(t *syntax.TypeRef) {
 	p.emit(t.Name.Name)
 	if a := t.Args; a != nil {
 		p.emit("(")
-		p.literal(a.First)
+		if a.First != nil {
+			p.literal(a.First)
+		}
+		for i, media := range a.Media {
+			if i > 0 || a.First != nil {
+				p.comma()
+				p.space()
+			}
+			p.literal(media)
+		}
 		switch {
 		case a.Range:
 			p.emit("..")

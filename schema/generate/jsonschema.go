@@ -168,6 +168,8 @@ func (j jsonSchema) scalar(t *schema.Type) object {
 		return j.decimal(t)
 	case schema.Bool:
 		return object{{"type", typeOrNull(t.Optional, "boolean")}}
+	case schema.FileKind:
+		return file(t.Optional)
 	case schema.JSON:
 		if t.Optional {
 			return object{}
@@ -187,6 +189,22 @@ func (j jsonSchema) scalar(t *schema.Type) object {
 		text.add("pattern", ecmaPattern(t.Pattern))
 	}
 	return withBounds(text, t)
+}
+
+// file is a file in a row.
+func file(optional bool) object {
+	return object{
+		{"type", typeOrNull(optional, "object")},
+		{"properties", object{
+			{"id", object{{"type", "string"}, {"pattern", ulidPattern}}},
+			{"name", object{{"type", "string"}}},
+			{"type", object{{"type", "string"}, {"description", "The media type, found from the bytes."}}},
+			{"size", object{{"type", "integer"}, {"minimum", 0}, {"maximum", schema.MaxSafeInteger}, {"description", "In bytes."}}},
+			{"sha256", object{{"type", "string"}, {"pattern", "^[0-9a-f]{64}$"}}},
+		}},
+		{"required", list{"id", "name", "type", "size", "sha256"}},
+		{"additionalProperties", false},
+	}
 }
 
 // ranged adds the bounds of a number.

@@ -239,6 +239,11 @@ func (d *openAPI) requestBody(o *operation) object {
 	}
 	input := o.input(d.schema)
 	switch {
+	case o.Upload:
+		return object{
+			{"description", "A form with texts and files, or the bytes of one file. The schema does not declare the names."},
+			{"content", object{{"multipart/form-data", object{{"schema", object{{"type", "object"}}}}}, {"*/*", object{}}}},
+		}
 	case input == nil:
 		return object{
 			{"description", "The body that the handler expects; the schema does not declare it."},

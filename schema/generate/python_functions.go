@@ -178,7 +178,7 @@ func conditions(fields []*schema.Field) (all []condition) {
 		of := f.Type
 		of.List, of.Optional = false, false
 		switch kind := of.Kind; {
-		case kind == schema.JSON:
+		case kind == schema.JSON, kind == schema.FileKind:
 		case f.Type.List:
 			add(f, condition{operators: []string{"contains"}, of: &of})
 		case kind >= schema.String && kind <= schema.URL:

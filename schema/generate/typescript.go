@@ -47,6 +47,8 @@ type typeScript struct {
 	text   strings.Builder
 	// written are the types of values that handlers write.
 	written map[*schema.ObjectType]bool
+	// rows is the use of the values of rows.
+	rows use
 }
 
 // declarations writes a type for each enum, entity and type. rowField writes the fields of
@@ -124,7 +126,7 @@ func (t *typeScript) rowField(f *schema.Field) {
 		mark, hidden = "?", "Hidden: only present for keys whose grant names it."
 	}
 	t.doc(2, f.Doc, meaning(&f.Type), hidden)
-	t.line(2, "%s%s: %s;", f.Name, mark, orNull(&f.Type, valueType(&f.Type, "", asRead)))
+	t.line(2, "%s%s: %s;", f.Name, mark, orNull(&f.Type, valueType(&f.Type, "", t.rows)))
 }
 
 // sentField writes a field of a checked body or query.
@@ -195,7 +197,11 @@ func (t *typeScript) entity(e *schema.Entity) {
 	t.line(3, "row: schema.%s;", typeName(e.Name))
 	t.line(3, "where: {")
 	for _, f := range e.Fields {
-		if f.Type.Kind != schema.ToMany {
+		switch f.Type.Kind {
+		case schema.ToMany:
+		case schema.FileKind: // compared only with null
+			t.line(4, "%s: null;", f.Name)
+		default:
 			t.line(4, "%s: %s;", f.Name, orNull(&f.Type, valueType(&f.Type, "schema.", asWritten)))
 		}
 	}
@@ -350,6 +356,7 @@ const (
 	asRead    use = iota // in a row from the host
 	asSent               // in a body from a client: decimals may be numbers
 	asWritten            // in a value for the host: a time may be a Date
+	asFetched            // in a row that a client got: a file is its description
 )
 
 // valueType is the type of a value that is not null. in is the prefix of declared types.
@@ -376,13 +383,18 @@ func elementType(t *schema.Type, in string, u use) string {
 	case schema.JSON:
 		return "unknown"
 	case schema.Decimal:
-		if u != asRead {
+		if u == asSent || u == asWritten {
 			return "string | number"
 		}
 	case schema.Time:
 		if u == asWritten {
 			return "string | Date"
 		}
+	case schema.FileKind:
+		if u == asFetched {
+			return "{ id: string; name: string; type: string; size: number; sha256: string }"
+		}
+		return `import("@runner/sdk").StoredFile`
 	case schema.EnumKind:
 		return in + typeName(t.Enum.Name)
 	case schema.Object:

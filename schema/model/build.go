@@ -154,6 +154,10 @@ func (b *builder) hasExternalIDs(entity string) bool {
 
 // SetBounds sets the bounds of a type from its arguments.
 func SetBounds(t *schema.Type, args *syntax.TypeArgs) {
+	if t.Kind == schema.FileKind {
+		fileBounds(t, args)
+		return
+	}
 	if args == nil {
 		return
 	}
@@ -168,6 +172,20 @@ func SetBounds(t *schema.Type, args *syntax.TypeArgs) {
 		if args.Second != nil {
 			t.MinLen, t.MaxLen = int(first), int(args.Second.Int)
 		}
+	}
+}
+
+// fileBounds sets the bounds of a file.
+func fileBounds(t *schema.Type, args *syntax.TypeArgs) {
+	t.MaxBytes = schema.DefaultFileBytes
+	if args == nil {
+		return
+	}
+	if args.First != nil {
+		t.MaxBytes = args.First.Int
+	}
+	for _, media := range args.Media {
+		t.MediaTypes = append(t.MediaTypes, strings.ToLower(media.Text))
 	}
 }
 

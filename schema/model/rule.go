@@ -105,23 +105,28 @@ func (b ruleBuilder) path(row schema.RowRole, owner *schema.Entity, names []stri
 	if owner == nil {
 		return b.member(row, names)
 	}
-	if len(names) == 0 || len(names) > 2 {
+	if len(names) == 0 {
 		return schema.AbsentTerm()
 	}
 	f := owner.Field(names[0])
+	if f == nil {
+		return schema.AbsentTerm()
+	}
+	term, names := schema.FieldTerm(row, f), names[1:]
+	if len(names) > 0 && f.Type.Kind == schema.Relation && !f.Type.List {
+		want := f.Type.Entity.Field(names[0])
+		if want == nil {
+			return schema.AbsentTerm()
+		}
+		f, term, names = want, schema.HopTerm(row, f, want), names[1:]
+	}
 	switch {
-	case f == nil:
-		return schema.AbsentTerm()
-	case len(names) == 1:
-		return schema.FieldTerm(row, f)
-	case f.Type.Kind != schema.Relation || f.Type.List:
-		return schema.AbsentTerm()
+	case len(names) == 0:
+		return term
+	case len(names) == 1 && f.Type.Kind == schema.FileKind && slices.Contains(schema.FileMembers, names[0]):
+		return schema.FileTerm(term, names[0])
 	}
-	want := f.Type.Entity.Field(names[1])
-	if want == nil {
-		return schema.AbsentTerm()
-	}
-	return schema.HopTerm(row, f, want)
+	return schema.AbsentTerm()
 }
 
 // member resolves a name in untyped mode: a member of the row, identified by its index in

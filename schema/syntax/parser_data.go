@@ -152,7 +152,11 @@ func (p *parser) typeRef(args bool) (*TypeRef, bool) {
 		return t, true
 	}
 	t := &TypeRef{Name: name, List: before, Before: before}
-	if p.is("(") && (args || p.beginsTypeArgs()) {
+	switch {
+	case !p.is("("):
+	case args && name.Name == "file":
+		t.Args = p.fileArgs()
+	case args || p.beginsTypeArgs():
 		t.Args = p.typeArgs()
 	}
 	if ok = true; !before && p.accept("[") {
@@ -222,6 +226,34 @@ func (p *parser) typeArgs() *TypeArgs {
 	if a.First == nil {
 		p.emptyList(errs, closer, "a whole number")
 		return nil
+	}
+	return a
+}
+
+// fileArgs reads the arguments of a file: a size, media types, or both.
+func (p *parser) fileArgs() *TypeArgs {
+	const what = `a size such as 10mb, or a media type such as "image/png"`
+	a := &TypeArgs{}
+	start, errs := p.tok.span, len(p.errs)
+	closer := p.list(")", func() bool { return false }, func() bool {
+		if p.tok.kind == tokNumber && a.First == nil && a.Media == nil {
+			lit, ok := p.literalOf(SizeLit, "a size such as 10mb")
+			a.First = lit
+			return ok
+		}
+		expected := what
+		if a.First != nil || a.Media != nil {
+			expected = `a media type such as "image/png"`
+		}
+		lit, ok := p.literalOf(StringLit, expected)
+		if ok {
+			a.Media = append(a.Media, lit)
+		}
+		return ok
+	})
+	a.Loc = p.from(start)
+	if a.First == nil && a.Media == nil {
+		p.emptyList(errs, closer, what)
 	}
 	return a
 }

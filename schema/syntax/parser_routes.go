@@ -9,7 +9,7 @@ import (
 var (
 	methods      = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "ANY"}
 	settingWords = []string{
-		"auth", "rateLimit", "as", "body", "timeout", "stream", "live", "input", "query", "verify", "csrf", "mints", "cors",
+		"auth", "rateLimit", "as", "body", "upload", "timeout", "stream", "live", "input", "query", "verify", "csrf", "mints", "cors",
 	}
 	jobSettings   = []string{"as", "retries", "backoff", "timeout", "concurrency", "schedule"}
 	assetSettings = []string{"dir", "spa", "headers", "auth", "rateLimit", "cors"}
@@ -355,7 +355,7 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 		s.Headers, ok = p.headers()
 	case "verify":
 		s.Verify, ok = p.verify()
-	case "csrf":
+	case "upload", "csrf":
 		ok = p.wordOf(&s.Word, []string{"on", "off"})
 	case "mints":
 		ok = p.wordOf(&s.Word, []string{"session"})

@@ -112,7 +112,7 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 			`4:39 E100 expected "session", found "x"`,
 			`5:3 E100 expected "," or ")", found "GET"`,
 			`5:33 E100 expected "," or ")", found "session"`,
-			`5:43 E103 unknown setting "nope": use auth, rateLimit, as, body, timeout, stream, live, input, query, verify, csrf, mints or cors`,
+			`5:43 E103 unknown setting "nope": use auth, rateLimit, as, body, upload, timeout, stream, live, input, query, verify, csrf, mints or cors`,
 			`6:16 E100 expected a setting, found ")"`,
 		}},
 		{"assets(\"/\", dir: public, spa: 1, headers: {\n  X: \"a\"\n  \"Y\" \"b\"\n  \"Z\": 1, \"W\": \"d\"\n}, dri: \"a\")\nassets \"/\"\nroutes(\"/\", auth: none) {\nassets(\"/a\", dir: \"a\")\n  asets(\"/b\")\n}", []string{

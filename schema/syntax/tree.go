@@ -268,11 +268,14 @@ type TypeRef struct {
 	Optional bool // ?
 }
 
-// TypeArgs are the arguments of string(1..32) or decimal(12,2).
+// TypeArgs are the arguments of string(1..32), decimal(12,2) or file(10mb, "image/png").
 type TypeArgs struct {
 	Node // with the parentheses
-	// First and Second are integer literals; Second is nil if there is only one.
+	// First and Second are integer literals; Second is nil if there is only one. Of a file, First is a size,
+	// and nil if there is none.
 	First, Second *Literal
+	// Media are strings: the media types of a file.
+	Media []*Literal
 	// Range reports that they are separated by "..", not by a comma.
 	Range bool
 }
@@ -492,7 +495,7 @@ type RouteSettings struct {
 // the other fields is set; it is nil if it could not be read (reported).
 type RouteSetting struct {
 	Node
-	// Name is one of auth, rateLimit, as, body, timeout, stream, live, input, query, verify,
+	// Name is one of auth, rateLimit, as, body, upload, timeout, stream, live, input, query, verify,
 	// csrf, mints, cors; of jobs: as, retries, backoff, timeout, concurrency, schedule; of assets: dir, spa,
 	// headers, auth, rateLimit, cors.
 	Name Ident
@@ -506,7 +509,7 @@ type RouteSetting struct {
 	Amount *Literal
 	// Verify: verify.
 	Verify *VerifyValue
-	// Word: csrf ("on", "off"), mints ("session"), cors ("none").
+	// Word: upload and csrf ("on", "off"), mints ("session"), cors ("none").
 	Word *Ident
 	// Origins: cors (strings).
 	Origins *ListSetting

@@ -60,7 +60,7 @@ func (g *guest) streamsBodies(t *testing.T) {
 		}
 		return answer.StatusCode, string(text)
 	}
-	const large, tooLarge = 300_000, 8<<20 + 2
+	const large, tooLarge = 300_000, 2<<20 + 2
 	if status, got := read("count", large); status != 200 || got != fmt.Sprintf(`{"bytes":%d,"sum":%d}`, large, large/2*3) {
 		t.Errorf("count: %d %s", status, got)
 	}
