@@ -99,10 +99,13 @@ type Call struct {
 	output
 	answerState
 	bodyState
+	runFiles
 
 	sandbox      Sandbox      // that the guest runs in; may be nil
 	guest        *Guest       // that the call is bound to
-	checkFunc    func() error // checkRun, bound once
+	checkFunc    func() error // checkRun, bound once, as the next two
+	fileOf       func(id string) (schema.File, bool)
+	sawFile      func(schema.File)
 	initializing bool
 	stopping     bool // see Stopping
 	muted        bool
@@ -132,7 +135,7 @@ func (c *Call) Begin() {
 	c.endPending()
 	c.streams.closeAll()
 	if c.checkFunc == nil {
-		c.checkFunc = c.checkRun
+		c.checkFunc, c.fileOf, c.sawFile = c.checkRun, c.writableFile, c.noteFile
 	}
 	c.Response.Reset()
 	c.budget.reset(&c.Input, c.checkFunc)
@@ -150,6 +153,7 @@ func (c *Call) Begin() {
 		c.Draws.Begin()
 	}
 	c.files.begin()
+	c.runFiles.reset()
 }
 
 // parties are the handler and the caller, which the run's slots are counted for.
@@ -176,6 +180,7 @@ func (c *Call) Stopping(reports bool) {
 func (c *Call) End() {
 	c.endPending()
 	c.streams.closeAll()
+	c.closeWriters()
 	if c.extension != nil {
 		c.extension.End()
 	}

@@ -110,7 +110,7 @@ func newGuest(t testing.TB, limits hostabi.Limits) *guest {
 	g.call = &hostabi.Call{Input: hostabi.Input{
 		Context: ctx,
 		Host: hostabi.NewHost(hostabi.Host{
-			Keystore: keys, Entities: model, Schema: app, Secrets: secrets, Limits: limits,
+			Keystore: keys, Store: st, Entities: model, Schema: app, Secrets: secrets, Limits: limits,
 			LongWork: longwork.New(longwork.Options{Parallel: 2}),
 			Logger:   slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		}),

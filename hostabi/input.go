@@ -42,6 +42,8 @@ type Input struct {
 	// BodyStream is the body of the request, if it has not arrived yet; nil: it is Request.Body. A run that needs all of it
 	// sets Request.Body, and BodyStream to nil.
 	BodyStream BodyStream
+	// Form is the body of a request on a route with upload; nil: the route has none.
+	Form *Form
 	// ReadOnly denies operations that write or send something.
 	ReadOnly bool
 	// Background lets the run wait for an instance slot as long as its time lasts, behind requests: no client waits for

@@ -52,6 +52,13 @@ var operationTable = map[string]operation{
 	"sessions.revoke":    {countsAsStoreOp: true, changes: true, run: withArguments(revokeSession)},
 	"sessions.revokeAll": {countsAsStoreOp: true, changes: true, run: withArguments(revokeSessions)},
 
+	"request.form": {run: withArguments(requestForm)},
+	"file.create":  {changes: true, run: withArguments(createFile), maxArguments: maxDataBytes},
+	"file.open":    {changes: true, run: withArguments(beginFile)},
+	"file.write":   {changes: true, run: withArguments(writeFilePart), maxArguments: maxDataBytes},
+	"file.end":     {changes: true, run: withArguments(endFile)},
+	"file.read":    {run: readFilePart},
+
 	"jobs.enqueue": {countsAsStoreOp: true, changes: true, run: withArguments(enqueueJob), maxArguments: maxDataBytes},
 	"jobs.cancel":  {countsAsStoreOp: true, changes: true, run: withArguments(cancelJob)},
 

@@ -12,6 +12,7 @@ func runRowOperation(c *Call, op string, args []byte, out *entity.Result) error 
 	if !c.rowsReady {
 		c.rows.Reset(c.Host.Entities, c.Tx, &c.Caller, c.limits.Rows)
 		c.rows.Context, c.rows.Work, c.rows.Observe = c.Context, &c.work, c.Host.Observe
+		c.rows.FileOf, c.rows.SawFile = c.fileOf, c.sawFile
 		c.rowsReady = true
 	}
 	err := c.rows.Do(op, args, out)

@@ -52,6 +52,7 @@ func (r *Runtime) invokeEach(ctx context.Context, a *activeBundle, rt *route, in
 		if got.Sent {
 			return errSent
 		}
+		inv.call.ReleaseFiles() // of calls that met a conflict
 		got.N = 0
 		bodies, err := e.Params(tx)
 		if err != nil {

@@ -31,6 +31,8 @@ type invocation struct {
 	delivery webhook.Delivery  // on routes that verify signatures
 	failure  *hostabi.Failure  // of the handler, after the last invoke; nil: it did not fail
 	recorder recorder
+	form     *hostabi.Form // the body on routes with upload, whose files are stored; nil: it is not read
+	uploads  []func()      // release the files of form
 }
 
 // input is what a handler is called with.
@@ -78,12 +80,22 @@ func (inv *invocation) end() {
 		inv.deadline = nil
 	}
 	inv.input = input{}
+	inv.releaseFiles()
 	if cap(inv.filled) > maxKeptBody {
 		inv.filled = nil
 	}
 	if cap(inv.call.Response.Body) > maxKeptBody { // it may be the exchange's
 		inv.call.Response.Body = nil
 	}
+}
+
+// releaseFiles releases the files that the request has uploaded and made: those that no committed row names are deleted.
+func (inv *invocation) releaseFiles() {
+	inv.call.ReleaseFiles()
+	for _, release := range inv.uploads {
+		release()
+	}
+	inv.form, inv.uploads = nil, nil
 }
 
 // startDeadline starts the time of the handler, unless it runs already.
@@ -112,6 +124,7 @@ func (r *Runtime) invoke(ctx context.Context, a *activeBundle, rt *route, inv *i
 		case call.Attempt > 0 && call.HasReadParts():
 			return errPartsRead
 		}
+		call.ReleaseFiles() // of a run that met a conflict
 		call.Tx = tx
 		call.Attempt++
 		if in.beforeRun != nil {
@@ -160,7 +173,7 @@ func (rt *route) prepare(a *activeBundle, inv *invocation) error {
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
 	call.ReadOnly, call.Background = in.readOnly, in.readOnly
 	call.OwnChallenge, call.Stream, call.StreamsOutput = in.ownChallenge, in.stream, rt.Stream > 0
-	call.BodyStream = in.bodyStream
+	call.BodyStream, call.Form = in.bodyStream, inv.form
 	call.Used = in.used + used
 	return nil
 }

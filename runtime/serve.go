@@ -91,7 +91,12 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 			w, err = r.watchOne(a, s, x)
 			return err
 		}
-		if err := s.readBody(x); err != nil {
+		if s.route.Upload {
+			err = r.readUpload(s, x)
+		} else {
+			err = s.readBody(x)
+		}
+		if err != nil {
 			return err
 		}
 		return r.respond(a, s, x)

@@ -68,6 +68,7 @@ var subjects = []subject{
 		"wasi",
 	}},
 	{"runtime", []string{ // the way of a request
+		"content",
 		"auth capture cpuqueue draws front guard limit live recorded router upload",
 		"compile pages",
 		"sandbox",

@@ -10,7 +10,7 @@ import (
 // Version, so that components match it as modules do. The second one counts additions.
 const (
 	WITPackage = "runner:app"
-	WITVersion = "1.0.0"
+	WITVersion = "1.1.0"
 )
 
 // witInterfaces are the interfaces of operations that have none for their family, as apiKeys.create does.
@@ -20,8 +20,9 @@ var witInterfaces = map[string]string{
 	"digest": "crypto", "hmac": "crypto", "timingSafeEqual": "crypto",
 	"fetch": "outbound", "fetch.read": "outbound", "fetch.close": "outbound", "domainToASCII": "outbound",
 	"sleep": "time", "timeZone": "time",
-	"problem":   "answers",
-	"collation": "text",
+	"problem":      "answers",
+	"collation":    "text",
+	"request.form": "file",
 }
 
 // WIT returns the interface of WITPackage that has the operation, and the name of the function. It is an error if

@@ -70,6 +70,32 @@ func TestTheTypeIsThatOfTheBytes(t *testing.T) {
 	}
 }
 
+func TestADeclaredTypeIsTakenWhereBytesSayLess(t *testing.T) {
+	for _, c := range []struct{ found, declared, want string }{
+		{"text/plain", "", "text/plain"},
+		{"text/plain", "text/markdown", "text/markdown"},
+		{"text/plain", "application/json", "application/json"},
+		{"text/plain", "image/png", "text/plain"},
+		{"text/html", "text/markdown", "text/html"},
+		{"image/png", "image/jpeg", "image/png"},
+		{"application/octet-stream", "application/x-own", "application/x-own"},
+		{"application/octet-stream", "text/plain", "application/octet-stream"},
+		{"application/octet-stream", "image/png", "application/octet-stream"},
+	} {
+		if got := fileinfo.Refine(c.found, c.declared); got != c.want {
+			t.Errorf("%s declared as %q: got %s, want %s", c.found, c.declared, got, c.want)
+		}
+	}
+	for given, want := range map[string]string{
+		"Image/PNG": "image/png", "text/csv; charset=utf-8": "text/csv", "text/csv; broken": "text/csv",
+		"": "", "text": "", "a b/c": "", "text/" + strings.Repeat("x", 300): "",
+	} {
+		if got := fileinfo.MediaType(given); got != want {
+			t.Errorf("%q: got %q, want %q", given, got, want)
+		}
+	}
+}
+
 func FuzzName(f *testing.F) {
 	f.Add("a/b.txt")
 	f.Add(strings.Repeat("\u4e16\xff", 200) + "..\x00")

@@ -3,6 +3,8 @@ package fileinfo
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
+	"mime"
 	"net/http"
 	"strings"
 
@@ -27,6 +29,26 @@ func Type(first []byte) string {
 		return "image/svg+xml"
 	}
 	return found
+}
+
+// Refine returns the type of a file that a handler has made: the one found, unless the handler has declared a closer one
+// for a text, or any for bytes that are not known. Both have no parameters; declared may be empty.
+func Refine(found, declared string) string {
+	closer := found == "text/plain" && (strings.HasPrefix(declared, "text/") || strings.HasPrefix(declared, "application/"))
+	if closer || found == unknown && strings.HasPrefix(declared, "application/") {
+		return declared
+	}
+	return found
+}
+
+// MediaType returns the media type of a Content-Type, in lower case and without parameters; empty: it is not valid, or
+// longer than MaxName.
+func MediaType(contentType string) string {
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || len(media) > MaxName || !strings.Contains(media, "/") {
+		return ""
+	}
+	return media
 }
 
 func withoutParameters(media string) string {

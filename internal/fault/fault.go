@@ -22,6 +22,8 @@ const (
 	RequestTimeout       Code = "request_timeout"
 	BodyTooLarge         Code = "body_too_large"
 	UnsupportedEncoding  Code = "unsupported_encoding"
+	PreconditionFailed   Code = "precondition_failed"
+	RangeNotSatisfiable  Code = "range_not_satisfiable"
 	InvalidJSON          Code = "invalid_json"
 	InvalidInput         Code = "invalid_input"
 	MissingCredentials   Code = "missing_credentials"

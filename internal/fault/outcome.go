@@ -35,6 +35,8 @@ var outcomes = [...]Outcome{
 	{RequestTimeout, 408, 422, Deadline, 1, false, "the request took too long to arrive"},
 	{BodyTooLarge, 413, 413, TooLarge, 3, false, "the body of the request is too large"},
 	{UnsupportedEncoding, 415, 415, Invalid, 3, false, "the body has a Content-Encoding, and this route reads it: send it without one"},
+	{PreconditionFailed, 412, 422, Conflict, 1, false, "the content does not meet a condition of the request"},
+	{RangeNotSatisfiable, 416, 422, Invalid, 1, false, "the content has none of the bytes that Range asks for; Content-Range has its size"},
 	{InvalidJSON, 400, 422, Invalid, 3, false, "the body is not JSON"},
 	{InvalidInput, 400, 422, Invalid, 3, false, "the body does not match the type of this route"},
 	{MissingCredentials, 401, 401, Denied, 1, false,

@@ -10,12 +10,12 @@ import (
 	"runner.example/state/store"
 )
 
-// blobAge is how old a blob must be before it is deleted because no release names it: an upload
+// blobAge is how old a blob must be before it is deleted because neither a release nor a row names it: an upload
 // writes blobs first, and the record after all of them.
 const blobAge = time.Hour
 
-// Sweep deletes the records of all releases but those that are kept, and then the blobs that no
-// record names. now is the time that the age of blobs ends with. While a backup is written no blob
+// Sweep deletes the records of all releases but those that are kept, and then the blobs that neither a
+// record nor a row names. It is the only sweep of blobs. now is the time that the age of blobs ends with. While a backup is written no blob
 // is deleted; the next Sweep does it. In a cluster the owner deletes the records. Each node deletes its
 // blobs, and fetches those that it lacks.
 func (r *Releases) Sweep(ctx context.Context, now time.Time) error {
@@ -102,10 +102,6 @@ func (r *Releases) sweepBlobs(ctx context.Context, now time.Time) error {
 	}
 	r.adding.Lock()
 	defer r.adding.Unlock()
-	blobs, err := r.store.Blobs()
-	if err != nil {
-		return err
-	}
 	all, _, err := r.List(ctx)
 	if err != nil {
 		return err
@@ -114,14 +110,7 @@ func (r *Releases) sweepBlobs(ctx context.Context, now time.Time) error {
 	if named == nil || err != nil {
 		return err
 	}
-	for _, b := range blobs {
-		if named[b.Digest] || now.Sub(b.Stored) < blobAge {
-			continue
-		}
-		if err := r.store.DeleteBlob(b.Digest); err != nil {
-			return err
-		}
+	return r.store.SweepBlobs(ctx, now.Add(-blobAge), func(d store.Digest) bool { return named[d] }, func(b store.BlobInfo) {
 		r.opt.Logger.Info("blob deleted", "sha256", b.Digest.String(), "bytes", b.Size)
-	}
-	return nil
+	})
 }

@@ -103,6 +103,20 @@ func (x *Exchange) BodyLength() int64 {
 // IsInParts reports whether ReadPart was called.
 func (x *Exchange) IsInParts() bool { return x.body.parts.next != partNone }
 
+// ReadTimeout is the time in which a request must arrive.
+func (x *Exchange) ReadTimeout() time.Duration { return x.srv.opt.ReadTimeout }
+
+// HoldBodyMemory counts n bytes of the memory for bodies, until the request is over. The error is fault.Overloaded if there
+// are not as many.
+func (x *Exchange) HoldBodyMemory(n int64) error {
+	x.body.claimed += n
+	if x.srv.bodies.Add(n) > x.srv.opt.MaxBodyMemory {
+		x.srv.metrics.overload.With("bodies").Inc()
+		return errBodies
+	}
+	return nil
+}
+
 // AwaitBody sets the deadline of the next reads of the body: after the read timeout, but not later than end.
 func (x *Exchange) AwaitBody(end time.Time) {
 	limit := clock.In(x.srv.opt.ReadTimeout)

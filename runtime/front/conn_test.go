@@ -43,11 +43,17 @@ func (piped) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2,
 // bubble serves pipes in a synctest bubble, where a pause of the machine takes no time.
 func bubble(t *testing.T, opt front.Options, test func(t *testing.T, dial func() net.Conn)) {
 	t.Helper()
+	bubbleOf(t, opt, hello, test)
+}
+
+// bubbleOf is bubble with another handler.
+func bubbleOf(t *testing.T, opt front.Options, handle func(*front.Exchange), test func(t *testing.T, dial func() net.Conn)) {
+	t.Helper()
 	servedOnce(t)
 	synctest.Test(t, func(t *testing.T) {
 		t.Cleanup(func() { time.Sleep(time.Minute) }) // in which the last of fasthttp's goroutines end
 		s := newStage()
-		startOn(t, s, opt, hello)
+		startOn(t, s, opt, handle)
 		test(t, func() net.Conn {
 			ours, theirs := net.Pipe()
 			t.Cleanup(func() { _ = ours.Close() })

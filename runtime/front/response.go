@@ -18,6 +18,7 @@ var (
 	requestID    = []byte("X-Request-Id")
 	cacheControl = []byte("Cache-Control")
 	valueNoStore = []byte("no-store")
+	valueNoCache = []byte("no-cache")
 )
 
 // AddHeader adds a header of the host to the answer. It is called before Send or Refuse;

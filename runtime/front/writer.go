@@ -28,6 +28,8 @@ type largeAnswer struct {
 	head        []byte
 	// headOver: the next write ends the head. begun: writeAnswer was called.
 	headOver, begun bool
+	// content has the bytes of the answer in place of body, and memory is their buffer; nil: they are in body.
+	content *sentContent
 	// address is what the bytes count for; the zero Addr: none.
 	address netip.Addr
 
@@ -47,6 +49,9 @@ func (*answerBody) SupportsBodyWriteTo() bool { return true }
 // WriteTo writes the body after the head. w may hold the end of the head.
 func (b *answerBody) WriteTo(w io.Writer) (int64, error) {
 	size := int64(len(b.answer.body))
+	if b.answer.content != nil {
+		size = b.answer.content.length
+	}
 	b.answer.headOver = true
 	if err := w.(*bufio.Writer).Flush(); err != nil || b.answer.begun {
 		return size, err
@@ -57,6 +62,9 @@ func (b *answerBody) WriteTo(w io.Writer) (int64, error) {
 // Close ends the body, written or not.
 func (b *answerBody) Close() error {
 	b.answer.free(len(b.answer.memory))
+	if b.answer.content != nil {
+		_ = b.answer.content.source.Close() // it was only read
+	}
 	b.answer = largeAnswer{}
 	return nil
 }
@@ -67,16 +75,21 @@ func (c *conn) sendBody(x *Exchange, body []byte) {
 	if x.framing.headOnly {
 		return
 	}
+	c.answer = largeAnswer{body: body, address: c.unsentAddress(x), backlog: x.srv.backlog}
+	if len(x.memory) > 0 && &body[0] == &x.memory[0] {
+		c.answer.memory, x.memory = x.memory, nil
+	}
+}
+
+// unsentAddress returns what the unsent bytes of an answer count for.
+func (c *conn) unsentAddress(x *Exchange) netip.Addr {
 	address := c.peer
 	if c.trusted {
 		if address = x.Address(); trusted(x.srv.live.Load().proxies, address) {
 			address = netip.Addr{}
 		}
 	}
-	c.answer = largeAnswer{body: body, address: addressBucket(address), backlog: x.srv.backlog}
-	if len(x.memory) > 0 && &body[0] == &x.memory[0] {
-		c.answer.memory, x.memory = x.memory, nil
-	}
+	return addressBucket(address)
 }
 
 // Write writes fasthttp's bytes, and after a head the body of its answer.
@@ -85,7 +98,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	switch {
 	case c.discards:
 		return len(p), nil
-	case a.body == nil:
+	case a.body == nil && a.content == nil:
 		return c.send(p)
 	}
 	switch {
@@ -112,7 +125,10 @@ func (c *conn) writeAnswer() error {
 	if c.tls == nil {
 		direct = socket.Direct(c.Conn)
 	}
-	if direct != nil {
+	switch {
+	case direct != nil && a.content != nil && a.content.file != nil:
+		return c.sendFile(direct)
+	case direct != nil && a.content == nil:
 		if err := a.write(direct, false); err != nil || len(a.head)+len(a.body) == 0 {
 			return err
 		}
@@ -143,7 +159,10 @@ func (c *conn) warnCut() {
 
 func (c *conn) writeRest(direct *socket.Writer) error {
 	a := &c.answer
-	if direct != nil {
+	switch {
+	case a.content != nil:
+		return c.copyContent()
+	case direct != nil:
 		return a.write(direct, true)
 	}
 	if _, err := c.send(a.head); err != nil {

@@ -131,7 +131,7 @@ func (r *reader) read(contentType string) error {
 	media, params, err := mime.ParseMediaType(contentType)
 	switch {
 	case !strings.HasPrefix(media, "multipart/"):
-		return r.readFile(Part{Declared: declared(contentType)}, &r.source, false)
+		return r.readFile(Part{Declared: fileinfo.MediaType(contentType)}, &r.source, false)
 	case media != "multipart/form-data":
 		return errOther
 	case err != nil || params["boundary"] == "" || len(params["boundary"]) > MaxBoundary:
@@ -196,7 +196,7 @@ func (r *reader) readPart(part *multipart.Part) error {
 	if !isFile {
 		return r.readField(name, part)
 	}
-	return r.readFile(Part{Field: name, Name: given, Declared: declared(part.Header.Get("Content-Type"))}, part, given != "")
+	return r.readFile(Part{Field: name, Name: given, Declared: fileinfo.MediaType(part.Header.Get("Content-Type"))}, part, given != "")
 }
 
 func (r *reader) readField(name string, part *multipart.Part) error {
@@ -258,13 +258,4 @@ func (w *whole) Read(p []byte) (n int, err error) {
 		return n, nil
 	}
 	return n, w.err
-}
-
-// declared returns the media type of a Content-Type without parameters; empty: it has none that is valid.
-func declared(contentType string) string {
-	media, _, err := mime.ParseMediaType(contentType)
-	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || len(media) > fileinfo.MaxName {
-		return ""
-	}
-	return media
 }

@@ -61,6 +61,13 @@ declare module "@runner/sdk" {
      */
     formData(): Promise<FormData>;
     /**
+     * What the client has uploaded, on a route with `upload: on`. The files are stored, and are
+     * gone after the request unless a row that is committed has them.
+     */
+    form(): UploadedForm;
+    /** The first uploaded file of that field. Without a name: the body that is one file. */
+    file(name?: string): UploadedFile | undefined;
+    /**
      * The JSON body. An empty body and `null` are `{}`, so a check for a field finds that it
      * is missing. If the body is not JSON, this throws a {@link BodyError}; if the handler does
      * not catch it, the answer is 400 `invalid_json`. Whether the body fits `T` is not checked
@@ -68,6 +75,55 @@ declare module "@runner/sdk" {
      */
     body<T = any>(): T;
   }
+
+  /** A file: the value of a field of type `file`, or one that the request has uploaded or the handler has made. */
+  export interface StoredFile {
+    readonly id: string;
+    /** A text for people, never a path. */
+    readonly name: string;
+    /** The media type without parameters. It is found from the bytes. */
+    readonly type: string;
+    /** In bytes. */
+    readonly size: number;
+    /** The digest of the bytes, in hexadecimal digits. */
+    readonly sha256: string;
+    /** Reads all bytes into memory. */
+    bytes(): Promise<Uint8Array>;
+    /** Reads the bytes, of which one part at a time is in memory. */
+    stream(): ReadableStream<Uint8Array>;
+    /** Reads the bytes as UTF-8. */
+    text(): Promise<string>;
+  }
+
+  /** A file of an upload. */
+  export interface UploadedFile extends StoredFile {
+    /** The name of its field; empty for a body that is one file. */
+    readonly field: string;
+    /** The media type that the client has declared; empty: none. */
+    readonly declared: string;
+  }
+
+  /** The body of a request on a route with `upload: on`. */
+  export interface UploadedForm {
+    /** The names and texts of the fields, in the order of the body. */
+    readonly fields: readonly (readonly [name: string, value: string])[];
+    readonly files: readonly UploadedFile[];
+    /** The first text of that name. */
+    get(name: string): string | undefined;
+    getAll(name: string): string[];
+    /** The first file of that field. Without a name: the body that is one file. */
+    file(name?: string): UploadedFile | undefined;
+  }
+
+  /**
+   * Makes a file, which a row can have: `insert("Post", { photo: await file(bytes, { name: "photo.png" }) })`.
+   * It is gone after the request unless a row that is committed has it. Of a stream or a `Response`, one part at a
+   * time is in memory. The type is found from the bytes; `type` names that of a text or of unknown bytes more closely.
+   */
+  export function file(
+    contents: string | ArrayBuffer | ArrayBufferView | Blob | ReadableStream<Uint8Array> | globalThis.Response,
+    options?: { name?: string; type?: string },
+  ): Promise<StoredFile>;
 
   /** A handler's answer, made by one of the helpers. */
   export interface Response {

@@ -33,6 +33,12 @@ type Access struct {
 	// Part, if it is not 0, makes a delete of a caller of kind system one part of a longer one: see
 	// deletePart.
 	Part int
+	// FileOf returns the file with that id, if the caller may write it into a row; nil: there are none. The blob of
+	// the file must have a pin, or be that of a row that the transaction has read.
+	FileOf func(id string) (schema.File, bool)
+	// SawFile is called with each file of a row that the caller gets; nil: it is not. It is called also for rows
+	// that other rows then displace from a page, and that the caller may read.
+	SawFile func(schema.File)
 	// Observe is told of the rules that decide; nil: nobody is.
 	Observe schema.Observer
 	// Context is checked at every row: when it has ended, operations fail with Deadline.
@@ -69,6 +75,7 @@ type Result struct {
 // Reset prepares the Access for another transaction, or for another run of the same one.
 func (a *Access) Reset(m *Model, tx *store.Tx, who *caller.Caller, maxRows int) {
 	a.Model, a.Tx, a.Caller, a.MaxRows, a.Import, a.Part, a.Context, a.Work = m, tx, who, maxRows, false, 0, nil, nil
+	a.FileOf, a.SawFile = nil, nil
 	a.readsNow, a.touched, a.checked, a.inserted, a.ids = false, 0, false, nil, ids.Sequence{}
 	a.lookedUp.clear()
 	a.pending = pendingRows{}
@@ -134,7 +141,7 @@ func about(t *table, err error) error {
 // run runs an operation whose arguments are read.
 func (a *Access) run(kind query.Operation, t *table, read *query.Arguments, out *Result) error {
 	auth := t.rights.For(a.ruleInput())
-	auth.Work = a.Work
+	auth.Work, auth.FileOf = a.Work, a.FileOf
 	if a.Import && a.Caller.Kind == caller.System {
 		auth.AllowImport()
 	}

@@ -33,6 +33,8 @@ const (
 func TestMain(m *testing.M) {
 	dir := os.Getenv(crashDir)
 	switch {
+	case dir != "" && os.Getenv(crashFiles) != "":
+		crashWithFiles(dir, os.Getenv(crashRound))
 	case dir != "" && os.Getenv(crashRound) != "":
 		crashUnderLoad(dir, os.Getenv(crashRound))
 	case dir != "":

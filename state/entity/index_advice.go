@@ -97,7 +97,7 @@ func (o *operation) mayIndex(slot int) bool {
 		return false
 	}
 	switch f.Type.Kind {
-	case schema.JSON, schema.Bytes, schema.ToMany:
+	case schema.JSON, schema.Bytes, schema.FileKind, schema.ToMany:
 		return false
 	}
 	return true

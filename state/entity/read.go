@@ -221,6 +221,10 @@ func ownText(v schema.Value) schema.Value {
 		return schema.BytesValue(strings.Clone(v.Text()))
 	case schema.KindJSON:
 		return schema.JSONValue(strings.Clone(v.Text()))
+	case schema.KindFile:
+		f := v.File()
+		f.ID, f.Name, f.Type = strings.Clone(f.ID), strings.Clone(f.Name), strings.Clone(f.Type)
+		return schema.FileValue(f)
 	}
 	return v
 }
@@ -364,7 +368,20 @@ func (o *operation) appendRow(dst []byte, values []schema.Value) []byte {
 	if o.table.Entity == nil {
 		return o.query.AppendObject(dst, o.table.object(values))
 	}
+	o.saw(values, o.query.Selected)
 	return o.table.appendFields(dst, values, o.query.Selected)
+}
+
+// saw tells of the files at the positions, which the caller gets.
+func (o *operation) saw(values []schema.Value, positions []int) {
+	if o.SawFile == nil || !o.table.MayHaveFiles() {
+		return
+	}
+	for _, pos := range positions {
+		if v := values[pos]; v.Kind() == schema.KindFile {
+			o.SawFile(ownText(v).File())
+		}
+	}
 }
 
 // appendFields appends an object of the fields at the positions.

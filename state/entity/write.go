@@ -115,12 +115,16 @@ func (a *Access) apply(c *changes) error {
 func (c *changes) put(t *table, row *layout.Row, values []schema.Value) (stored int) {
 	tail, old := row.Tail, row.Values
 	key := append(slices.Clone(t.Prefix), tail...)
+	var raw []byte
 	if values == nil {
 		c.remove(key)
 	} else {
-		raw := t.AppendRow(nil, values, row.Raw)
+		raw = t.AppendRow(nil, values, row.Raw)
 		stored = len(raw)
 		c.set(key, raw)
+	}
+	if t.MayHaveFiles() {
+		c.putFiles(t, tail, row.Raw, layout.BorrowString(raw))
 	}
 	var before, now []byte
 	for _, x := range t.Indexes {
@@ -141,6 +145,44 @@ func (c *changes) put(t *table, row *layout.Row, values []schema.Value) (stored 
 		}
 	}
 	return stored
+}
+
+// putFiles collects the changes of a row's references to the blobs of its files. before and now are how the row is
+// stored, empty for none.
+func (c *changes) putFiles(t *table, tail, before, now string) {
+	had, has := filesIn(before), filesIn(now)
+	reference := func(f *layout.FileIn) []byte {
+		return layout.AppendFileReference(nil, f.File, t.Number, f.Field, tail)
+	}
+	for i := range had {
+		if !hasFile(has, &had[i]) {
+			c.remove(reference(&had[i]))
+		}
+	}
+	for i := range has {
+		if !hasFile(had, &has[i]) {
+			c.set(reference(&has[i]), nil)
+		}
+	}
+}
+
+// filesIn returns the files of a stored row, which has been decoded, or was encoded now.
+func filesIn(raw string) []layout.FileIn {
+	if raw == "" {
+		return nil
+	}
+	files, err := layout.FilesIn(nil, raw)
+	if err != nil {
+		panic("BUG: a row that was decoded cannot be decoded: " + err.Error())
+	}
+	return files
+}
+
+// hasFile reports whether a field has a file with the same bytes.
+func hasFile(files []layout.FileIn, f *layout.FileIn) bool {
+	return slices.ContainsFunc(files, func(other layout.FileIn) bool {
+		return other.Field == f.Field && other.SHA256 == f.SHA256
+	})
 }
 
 // checkRowSize checks the stored length of a row that the caller writes. The error is about the
@@ -490,6 +532,7 @@ func (o *operation) appendInserted(values []schema.Value, in *query.Input) error
 	t := o.table
 	if t.Entity != nil {
 		positions, err := o.auth.ReturnedFields(values, in.Given)
+		o.saw(values, positions)
 		o.out.JSON = t.appendFields(o.out.JSON, values, positions)
 		return err
 	}

@@ -72,14 +72,14 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer, head func(*Tx)
 			return err
 		}
 	}
-	digests, err := s.blobs.List()
-	if err != nil {
-		return err
-	}
-	for _, d := range digests {
+	err = s.blobs.Each(func(d Digest) error {
 		if err := s.backupBlob(ctx, d, out); err != nil {
 			return fmt.Errorf("blob %v: %w", d, err)
 		}
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	return out.Finish()
 }

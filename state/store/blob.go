@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"runner.example/internal/fault"
 	"runner.example/state/store/datadir"
@@ -17,6 +18,9 @@ type Digest = datadir.Digest
 
 // BlobInfo describes a blob.
 type BlobInfo = datadir.BlobInfo
+
+// OpenedBlob is an open blob, with the methods of a file that is read.
+type OpenedBlob = datadir.Blob
 
 // ParseDigest reads what Digest.String returns.
 func ParseDigest(s string) (Digest, error) { return datadir.ParseDigest(s) }
@@ -92,13 +96,168 @@ func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	if err != ErrNotFound || s.blobs.Fetch == nil {
 		return r, err
 	}
-	switch err := s.blobs.FetchOnce(ctx, d); {
-	case errors.Is(err, ErrNotFound):
-		return nil, ErrNotFound
-	case err != nil:
-		return nil, fmt.Errorf("fetch blob %v: %w", d, unavailable(err))
+	if err := s.fetchBlob(ctx, d); err != nil {
+		return nil, err
 	}
 	return s.LocalBlob(ctx, d)
+}
+
+// fetchBlob stores a blob that another node has.
+func (s *Store) fetchBlob(ctx context.Context, d Digest) error {
+	switch err := s.blobs.FetchOnce(ctx, d); {
+	case errors.Is(err, ErrNotFound):
+		return ErrNotFound
+	case err != nil:
+		return fmt.Errorf("fetch blob %v: %w", d, unavailable(err))
+	}
+	return nil
+}
+
+// OpenBlob opens a blob, which the caller must close, without reading it: its bytes were checked when they were
+// stored. Else it is as Blob.
+func (s *Store) OpenBlob(ctx context.Context, d Digest) (*OpenedBlob, error) {
+	r, err := s.openLocal(d)
+	if err != ErrNotFound || s.blobs.Fetch == nil {
+		return r, err
+	}
+	if err := s.fetchBlob(ctx, d); err != nil {
+		return nil, err
+	}
+	return s.openLocal(d)
+}
+
+func (s *Store) openLocal(d Digest) (*OpenedBlob, error) {
+	if s.isClosed() {
+		return nil, errClosed
+	}
+	r, err := s.blobs.OpenBlob(d)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ErrNotFound
+	case err != nil:
+		return nil, fmt.Errorf("open blob %v: %w", d, unavailable(err))
+	}
+	return r, nil
+}
+
+// PutPinned is PutBlob for a blob that no release and no row names yet. It has a pin until release is called: see
+// PinBlob. If nothing else had stored the blob, and no reference names it at release, it is deleted then. The store of a
+// cluster's node leaves that to SweepBlobs, because a commit whose outcome is unknown may name it.
+func (s *Store) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, release func(), err error) {
+	if s.isClosed() {
+		return info, nil, errClosed
+	}
+	info, unpin, err := s.blobs.PutPinned(ctx, r)
+	if err = s.orFull(err); err != nil {
+		return info, nil, fmt.Errorf("store blob: %w", orUnavailable(ctx, err))
+	}
+	return info, func() { s.releasePin(info.Digest, unpin) }, nil
+}
+
+// PinBlob keeps a blob until release is called: until then no sweep and no release of another pin deletes it. The blob
+// need not be there.
+func (s *Store) PinBlob(d Digest) (release func()) {
+	unpin := s.blobs.Pin(d)
+	return func() { s.releasePin(d, unpin) }
+}
+
+func (s *Store) releasePin(d Digest, unpin func(datadir.Named)) {
+	if s.InCluster() {
+		unpin(nil)
+		return
+	}
+	unpin(func() (bool, error) { return s.namesBlob(d) })
+}
+
+// namesBlob reports whether a reference names the blob as of the newest commit.
+func (s *Store) namesBlob(d Digest) (named bool, err error) {
+	err = s.View(context.Background(), func(tx *Tx) error {
+		named, err = tx.NamesBlob(d)
+		return err
+	})
+	return named, err
+}
+
+// sweepAtOnce is how many blobs are looked up in one transaction of a sweep.
+const sweepAtOnce = 1000
+
+// SweepBlobs deletes the blobs of this node that were not stored after a time, have no pin, are not kept and have no
+// reference. It calls deleted after each. While a backup is being written it deletes none. It looks at each blob, and
+// its memory does not grow with their number. In a cluster, the caller has waited for the commits of other nodes.
+func (s *Store) SweepBlobs(ctx context.Context, until time.Time, keeps func(Digest) bool, deleted func(BlobInfo)) error {
+	if s.isClosed() {
+		return errClosed
+	}
+	batch := make([]BlobInfo, 0, sweepAtOnce)
+	err := s.blobs.Each(func(d Digest) error {
+		if ctx.Err() != nil {
+			return unavailable(context.Cause(ctx))
+		}
+		info, err := s.blobs.Info(d)
+		if err != nil || info.Stored.After(until) || keeps(d) {
+			return ignoreAbsent(err)
+		}
+		if batch = append(batch, info); len(batch) == cap(batch) {
+			err = s.sweep(ctx, batch, deleted)
+			batch = batch[:0]
+		}
+		return err
+	})
+	if err == nil {
+		err = s.sweep(ctx, batch, deleted)
+	}
+	if errors.Is(err, datadir.ErrKept) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("sweep blobs: %w", err)
+	}
+	return nil
+}
+
+// sweep deletes those of the blobs that nothing names.
+func (s *Store) sweep(ctx context.Context, batch []BlobInfo, deleted func(BlobInfo)) error {
+	var unnamed []BlobInfo
+	err := s.View(ctx, func(tx *Tx) error {
+		for _, b := range batch {
+			named, err := tx.NamesBlob(b.Digest)
+			if err != nil {
+				return err
+			}
+			if !named {
+				unnamed = append(unnamed, b)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, b := range unnamed {
+		removed, err := s.blobs.RemoveUnless(b.Digest, func() (bool, error) {
+			// Something may have stored the blob again, or named it, since it was looked up.
+			now, err := s.blobs.Info(b.Digest)
+			if err != nil || now.Stored.After(b.Stored) {
+				return true, err
+			}
+			return s.namesBlob(b.Digest)
+		})
+		switch {
+		case errors.Is(err, datadir.ErrPinned), errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return err
+		case removed:
+			deleted(b)
+		}
+	}
+	return nil
+}
+
+func ignoreAbsent(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // LocalBlob is Blob for blobs that this node has: with it, a node answers another one.
@@ -152,7 +311,7 @@ func (s *Store) Blobs() (all []BlobInfo, err error) {
 }
 
 // DeleteBlob removes a blob of this node; if there is none it does nothing. While a backup is
-// being written it removes nothing, and the error matches ErrUnavailable. The caller makes sure that
+// being written, or if the blob has a pin, it removes nothing, and the error matches ErrUnavailable. The caller makes sure that
 // no key names the blob.
 func (s *Store) DeleteBlob(d Digest) error {
 	if s.isClosed() {
@@ -160,7 +319,7 @@ func (s *Store) DeleteBlob(d Digest) error {
 	}
 	err := s.blobs.Remove(d)
 	switch {
-	case errors.Is(err, datadir.ErrKept):
+	case errors.Is(err, datadir.ErrKept), errors.Is(err, datadir.ErrPinned):
 		return unavailable(err)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("delete blob %v: %w", d, err)

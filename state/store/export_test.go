@@ -31,6 +31,13 @@ func (s *Store) Pieces() int {
 	return n
 }
 
+// CheckBlobs reads all blobs, as the store does in the background.
+func (s *Store) CheckBlobs() {
+	c := blobScrubber{store: s, ctx: context.Background()}
+	defer c.close()
+	c.scrub(math.MaxInt64)
+}
+
 // Readers returns at how many commits there are readers.
 func (s *Store) Readers() int {
 	s.snapshots.mu.Lock()

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -17,7 +18,8 @@ import (
 // scrubber continuously reads and checks all tables of an open store. So it finds damage
 // that no request has met yet, and the file in which a request has met damage. It also
 // checks the tables that a compaction has read, before Badger replaces them: otherwise rows
-// that the compaction could not read would be lost without an error.
+// that the compaction could not read would be lost without an error. It reads the blobs too,
+// more slowly: see blobScrubber.
 type scrubber struct {
 	store *Store
 	dir   string // of the tables
@@ -26,8 +28,9 @@ type scrubber struct {
 
 	settled chan struct{} // closed after the first round
 
-	quit     chan struct{}
-	quitOnce sync.Once
+	quit     <-chan struct{} // closed by stop
+	quitting context.CancelFunc
+	ctx      context.Context // until then
 
 	// opened is closed when db is set: compactions may begin before.
 	opened chan struct{}
@@ -48,9 +51,10 @@ const (
 )
 
 func newScrubber(s *Store, dir string) *scrubber {
+	ctx, cancel := context.WithCancel(context.Background())
 	return &scrubber{
-		store: s, dir: dir, pins: files.Pins{},
-		wake: make(chan struct{}, 1), settled: make(chan struct{}), quit: make(chan struct{}), done: make(chan struct{}),
+		store: s, dir: dir, pins: files.Pins{}, ctx: ctx, quit: ctx.Done(), quitting: cancel,
+		wake: make(chan struct{}, 1), settled: make(chan struct{}), done: make(chan struct{}),
 		opened: make(chan struct{}), stuck: make(chan struct{}),
 	}
 }
@@ -65,7 +69,7 @@ func (c *scrubber) start(db *badger.DB) {
 
 // stop ends the checks; the database may then be closed.
 func (c *scrubber) stop() {
-	c.quitOnce.Do(func() { close(c.quit) })
+	c.quitting()
 	<-c.done
 }
 
@@ -81,6 +85,8 @@ func (c *scrubber) run() {
 	defer close(c.done)
 	tick := time.NewTicker(scrubEvery)
 	defer tick.Stop()
+	blobs := blobScrubber{store: c.store, ctx: c.ctx}
+	defer blobs.close()
 	var next uint64 // the table to continue with
 	budget := int64(math.MaxInt64)
 	settled := sync.OnceFunc(func() { close(c.settled) })
@@ -95,6 +101,7 @@ func (c *scrubber) run() {
 			next, budget = 0, math.MaxInt64
 		case <-tick.C:
 			budget = min(budget, 0) + scrubBytes
+			blobs.scrub(scrubBytes)
 		}
 		c.pins.Update(c.db, c.dir)
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"runner.example/state/store/files"
 )
@@ -42,21 +43,17 @@ func (s *Store) Verify(ctx context.Context) error {
 				}
 			}
 		}
-		digests, err := s.blobs.List()
-		if err != nil {
-			return err
-		}
-		for _, d := range digests {
+		return s.blobs.Each(func(d Digest) error {
 			r, err := s.blobs.Read(ctx, d)
-			if errors.Is(err, ErrUnavailable) {
+			switch {
+			case errors.Is(err, ErrUnavailable):
 				return err
-			} else if err != nil {
+			case errors.Is(err, fs.ErrNotExist): // deleted meanwhile
+				return nil
+			case err != nil:
 				return files.InFile(s.blobs.Path(d), err)
 			}
-			if err := r.Close(); err != nil {
-				return err
-			}
-		}
-		return nil
+			return r.Close()
+		})
 	})
 }

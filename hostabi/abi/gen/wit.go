@@ -14,6 +14,7 @@ var witWords = map[string]bool{"list": true, "result": true, "type": true, "use"
 // witAbout says what the interfaces of operations are for. They are written in this order.
 var witAbout = [][2]string{
 	{"rows", "The rows of the schema's entities: docs/abi/rows.md."},
+	{"file", "Files, and the forms that upload them: docs/abi/files.md."},
 	{"api-keys", "API keys: docs/abi/credentials.md."},
 	{"sessions", "Sessions: docs/abi/credentials.md."},
 	{"webhooks", "Signatures of webhooks: docs/abi/credentials.md."},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 	"time"
@@ -108,5 +109,48 @@ func TestBytesArriveAsTheyWereSent(t *testing.T) {
 	got, err := io.ReadAll(socket.Fast(client))
 	if err != nil || !bytes.Equal(got, append(sent, sent...)) {
 		t.Errorf("%d bytes arrived, %v; sent twice %d", len(got), err, len(sent))
+	}
+}
+
+func TestTheSystemSendsAFile(t *testing.T) {
+	server, client := pair(t)
+	w := socket.Direct(server)
+	if w == nil {
+		t.Skip("the system has no direct writes")
+	}
+	content := bytes.Repeat([]byte("0123456789abcdef"), 300<<10) // more than one call sends
+	f, err := os.Create(filepath.Join(t.TempDir(), "content"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for head := []byte("head"); len(head) > 0; {
+			n, err := w.WriteMore(head)
+			if err != nil {
+				t.Errorf("write: %v", err)
+				break
+			}
+			head = head[n:]
+		}
+		for at, end := int64(3), int64(len(content))-3; at < end; {
+			n, err := w.SendFile(f, at, end-at)
+			if err != nil {
+				t.Errorf("send: %v", err)
+				break
+			}
+			at += n
+		}
+		if n, err := w.SendFile(f, int64(len(content)), 1); n != 0 || err != io.ErrUnexpectedEOF {
+			t.Errorf("behind the end: %d bytes, %v", n, err)
+		}
+		_ = server.Close()
+	}()
+	got, err := io.ReadAll(client)
+	if want := "head" + string(content[3:len(content)-3]); err != nil || string(got) != want {
+		t.Errorf("%d bytes arrived, %v; want %d", len(got), err, len(want))
 	}
 }

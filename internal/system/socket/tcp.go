@@ -2,6 +2,7 @@ package socket
 
 import (
 	"net"
+	"os"
 	"syscall"
 )
 
@@ -19,6 +20,16 @@ type Writer struct{ raw syscall.RawConn }
 // Write writes a, and then b, with one system call if wait is false. It returns how much of both was written, which
 // may be a part. If wait is true, it waits until at least one byte was written; otherwise n may be 0.
 func (w *Writer) Write(a, b []byte, wait bool) (n int, err error) { return write(w.raw, a, b, wait) }
+
+// WriteMore writes p, of which more follows at once: the system may wait with it. It waits until at least one byte was
+// written.
+func (w *Writer) WriteMore(p []byte) (n int, err error) { return writeMore(w.raw, p) }
+
+// SendFile writes at most n bytes of f from offset, without copying them. It waits until at least one byte was written;
+// sent is 0 only with an error, which is io.ErrUnexpectedEOF if f ends before offset.
+func (w *Writer) SendFile(f *os.File, offset, n int64) (sent int64, err error) {
+	return sendFile(w.raw, f, offset, n)
+}
 
 // HungUp reports whether the peer of conn has closed its side or reset the connection, or conn is closed. It neither
 // waits nor reads. Elsewhere than on Linux, a peer whose last bytes are not read yet has not hung up, and on Windows none

@@ -129,6 +129,56 @@ func write(raw syscall.RawConn, a, b []byte, wait bool) (n int, err error) {
 	return 0, os.NewSyscallError("writev", err)
 }
 
+func writeMore(raw syscall.RawConn, p []byte) (n int, err error) {
+	once := func(fd uintptr) bool {
+		for {
+			if n, err = unix.SendmsgN(int(fd), p, nil, nil, unix.MSG_MORE|unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL); err != unix.EINTR {
+				return err != unix.EAGAIN
+			}
+		}
+	}
+	if failed := raw.Write(once); failed != nil {
+		return 0, failed
+	}
+	return n, os.NewSyscallError("sendmsg", err)
+}
+
+// maxSend limits the bytes of one sendfile.
+const maxSend = 2 << 20
+
+// sendFile may wait for the disk, so the scheduler is told, unlike in connection.
+func sendFile(raw syscall.RawConn, f *os.File, offset, n int64) (sent int64, err error) {
+	file, err := f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var done int
+	once := func(to uintptr) bool {
+		failed := file.Control(func(from uintptr) {
+			for {
+				at := offset
+				if done, err = unix.Sendfile(int(to), int(from), &at, int(min(n, maxSend))); err != unix.EINTR {
+					return
+				}
+			}
+		})
+		if failed != nil {
+			done, err = 0, failed
+		}
+		return err != unix.EAGAIN
+	}
+	if failed := raw.Write(once); failed != nil {
+		return 0, failed
+	}
+	switch {
+	case err != nil:
+		return 0, os.NewSyscallError("sendfile", err)
+	case done == 0:
+		return 0, io.ErrUnexpectedEOF
+	}
+	return int64(done), nil
+}
+
 func acked(conn net.Conn) (n uint64) {
 	raw := rawOf(conn)
 	if raw == nil {

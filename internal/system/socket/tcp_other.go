@@ -4,6 +4,7 @@ package socket
 
 import (
 	"net"
+	"os"
 	"syscall"
 )
 
@@ -12,6 +13,12 @@ func fast(conn net.Conn) net.Conn { return conn }
 func direct(net.Conn) *Writer { return nil }
 
 func write(syscall.RawConn, []byte, []byte, bool) (int, error) {
+	panic("BUG: socket: no direct writes here")
+}
+
+func writeMore(syscall.RawConn, []byte) (int, error) { panic("BUG: socket: no direct writes here") }
+
+func sendFile(syscall.RawConn, *os.File, int64, int64) (int64, error) {
 	panic("BUG: socket: no direct writes here")
 }
 

@@ -1,6 +1,7 @@
 // Operations on rows, with the caller's authority. Each step gives a new builder
 // and leaves the one that it is called on as it was.
 
+import { withFiles } from "./files.ts";
 import { begin, type Change as Step, HostError, known, Mark, Operation, placed, result, Row, Rows, run, spares, Whole } from "./host.ts";
 
 /** What a row must be like, as the host reads it; a list of conditions is one. */
@@ -165,10 +166,10 @@ class Selection extends Filtered<any[], Selection> {
   }
   perform(): any[] {
     this.leave();
-    return result().rows;
+    return withFiles(result().rows);
   }
   page(): Operation<any> {
-    return new Whole("query", this.args());
+    return new Page("query", this.args());
   }
   first(): Operation<any> {
     return new First(this.limit(1), this.entity, false);
@@ -247,7 +248,9 @@ class Lookup extends Operation<any> {
   }
   perform(): any {
     this.leave();
-    return result().row;
+    var row = result().row;
+    withFiles([row]);
+    return row;
   }
 }
 
@@ -342,7 +345,7 @@ class Insertion extends Operation<any> implements Step {
   }
   perform(): any {
     var part = this.leave();
-    var rows = result().rows;
+    var rows = withFiles(result().rows);
     return part === Rows ? rows : rows[0];
   }
 }
@@ -417,6 +420,15 @@ class Change extends Changing<Change> {
   }
 }
 
+/** A page of rows. */
+class Page extends Whole<any> {
+  perform(): any {
+    const page = super.perform();
+    withFiles(page.rows);
+    return page;
+  }
+}
+
 class Changed extends Operation<any[]> {
   declare private readonly change: Change;
   constructor(change: Change) {
@@ -433,7 +445,7 @@ class Changed extends Operation<any[]> {
   }
   perform(): any[] {
     this.leave();
-    return result().rows;
+    return withFiles(result().rows);
   }
 }
 

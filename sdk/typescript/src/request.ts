@@ -1,6 +1,7 @@
 // The request at hand. What it is made of is fetched from the host when it is
 // asked for, and kept.
 
+import { form, type UploadedForm } from "./files.ts";
 import { toBase64 } from "./web/encoding.ts";
 import { errno, refusal, runner } from "./host.ts";
 import { badRequest } from "./response.ts";
@@ -76,6 +77,7 @@ export class RouteRequest {
   #headers?: Values;
   #text?: string;
   #raw?: Uint8Array;
+  #form?: UploadedForm;
 
   get method(): string {
     return (this.#method ??= text(host.request_method()));
@@ -127,6 +129,14 @@ export class RouteRequest {
   /** The body as it comes. */
   stream(): ReadableStream<Uint8Array> {
     return runner.incoming();
+  }
+  /** What the client has uploaded, on a route with upload. */
+  form(): UploadedForm {
+    return (this.#form ??= form());
+  }
+  /** The first file of a field; without a name, the body that is one file. */
+  file(name?: string) {
+    return this.form().file(name);
   }
   /** The body as a form (multipart or urlencoded); one that is not answers 400. */
   async formData(): Promise<FormData> {

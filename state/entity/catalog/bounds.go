@@ -1,6 +1,10 @@
 package catalog
 
-import "runner.example/schema"
+import (
+	"strings"
+
+	"runner.example/schema"
+)
 
 // bounds are the limits that a field's type sets on its values. A field without any has the
 // zero value.
@@ -11,10 +15,13 @@ type bounds struct {
 	Min     string `json:"min,omitempty"`    // JSON
 	Max     string `json:"max,omitempty"`    // JSON
 	Pattern string `json:"pattern,omitempty"`
+	// MaxBytes and Media are those of a file.
+	MaxBytes int64  `json:"maxBytes,omitempty"`
+	Media    string `json:"media,omitempty"` // with commas
 }
 
 func boundsOf(t *schema.Type) bounds {
-	b := bounds{MinLen: t.MinLen, MaxLen: t.LongestText(), Digits: t.Digits}
+	b := bounds{MinLen: t.MinLen, MaxLen: t.LongestText(), Digits: t.Digits, MaxBytes: t.MaxBytes, Media: strings.Join(t.MediaTypes, ",")}
 	if !t.Min.IsNull() {
 		b.Min = string(t.AppendJSON(nil, t.Min))
 	}
@@ -33,6 +40,8 @@ func (b bounds) narrows(prior bounds, t *schema.Type) bool {
 		b.MaxLen > 0 && (prior.MaxLen == 0 || b.MaxLen < prior.MaxLen) ||
 		b.Digits > 0 && (prior.Digits == 0 || b.Digits < prior.Digits) ||
 		b.Pattern != "" && b.Pattern != prior.Pattern ||
+		b.MaxBytes > 0 && (prior.MaxBytes == 0 || b.MaxBytes < prior.MaxBytes) ||
+		b.Media != "" && b.Media != prior.Media ||
 		b.Min != "" && !inOrder(t, b.Min, prior.Min) ||
 		b.Max != "" && !inOrder(t, prior.Max, b.Max)
 }

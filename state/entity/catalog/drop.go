@@ -169,9 +169,12 @@ func (k *kept) dropField(tx *store.Tx, from []byte, batch int) (step DropStep, e
 			return step, err
 		}
 		if has {
-			if !tx.Fits(4, len(item.Key)+len(rest)+dropReserve) {
+			if !tx.Fits(5, 2*len(item.Key)+len(rest)+dropReserve) {
 				step.Next = slices.Clone(item.Key)
 				return step, nil
+			}
+			if err := k.dropReferences(tx, item, k.field.Number); err != nil {
+				return step, err
 			}
 			if err := tx.Set(slices.Clone(item.Key), rest); err != nil {
 				return step, err
@@ -205,6 +208,9 @@ func (k *kept) dropRows(tx *store.Tx, from []byte) (step DropStep, err error) {
 			step.Next = slices.Clone(item.Key)
 			break
 		}
+		if err := k.dropReferences(tx, item, 0); err != nil {
+			return step, err
+		}
 		if err := tx.Delete(slices.Clone(item.Key)); err != nil {
 			return step, err
 		}
@@ -220,6 +226,24 @@ func (k *kept) dropRows(tx *store.Tx, from []byte) (step DropStep, err error) {
 		return step, nil
 	}
 	return step, k.catalog.writeTables(tx)
+}
+
+// dropReferences deletes the references of a row to the blobs of its files in a field; 0: in all of them.
+func (k *kept) dropReferences(tx *store.Tx, row store.Item, field uint32) error {
+	files, err := layout.FilesIn(nil, layout.BorrowString(row.Value))
+	if err != nil {
+		return err
+	}
+	tail := layout.BorrowString(row.Key[len(layout.SpaceRows)+4:])
+	for _, f := range files {
+		if field != 0 && f.Field != field {
+			continue
+		}
+		if err := tx.Delete(layout.AppendFileReference(nil, f.File, k.table.Number, f.Field, tail)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // DeleteDropped deletes the entries of indexes that were dropped. BuildIndexes does the same.

@@ -25,6 +25,8 @@ type VerifyPlace struct {
 	Index uint32 `json:"index,omitempty"`
 	// Key is the key that was read last in it; nil: it was not begun.
 	Key []byte `json:"key,omitempty"`
+	// Files: all tables are verified, and the references to the contents of files are next.
+	Files bool `json:"files,omitempty"`
 }
 
 // VerifiedPart is the result of VerifyPart.
@@ -54,7 +56,7 @@ func Verify(ctx context.Context, st *store.Store) error {
 	return errors.Join(errs...)
 }
 
-// VerifyPart checks in one snapshot that rows and indexes agree. It begins at from, and ends after limit rows and
+// VerifyPart checks in one snapshot that rows, indexes and references to the contents of files agree. It begins at from, and ends after limit rows and
 // entries, or after MaxFindings findings. Every row must be readable, and its relations must refer to existing rows.
 // Every built index must have an entry for every row, and every entry must belong to a row. All keys must belong to the
 // catalog. Kept relations are not checked, because rows may be deleted regardless of them. Rows may be written
@@ -78,7 +80,7 @@ func VerifyPart(ctx context.Context, st *store.Store, from VerifyPlace, limit in
 		}
 		byNumber := slices.SortedFunc(slices.Values(c.Tables), func(a, b tableEntry) int { return cmp.Compare(a.Number, b.Number) })
 		for i := range byNumber {
-			if entry := &byNumber[i]; entry.Number >= from.Table {
+			if entry := &byNumber[i]; entry.Number >= from.Table && !from.Files {
 				if entry.Number > from.Table {
 					from = VerifyPlace{Table: entry.Number}
 				}
@@ -88,7 +90,13 @@ func VerifyPart(ctx context.Context, st *store.Store, from VerifyPlace, limit in
 				}
 			}
 		}
-		err = v.unknownNumbers(c)
+		if !from.Files {
+			from = VerifyPlace{Files: true}
+		}
+		full, err := v.references(from)
+		if err == nil && !full {
+			err = v.unknownNumbers(c)
+		}
 		part = v.part
 		return err
 	})
@@ -184,7 +192,65 @@ func (v *verification) row(entry *tableEntry, t *layout.Table, r *layout.Row) er
 			v.report("the entry of row %s of %s in the %s refers to another row", r.Values[t.ID].Text(), t.Name, nameOf(entry, x))
 		}
 	}
+	files, err := layout.FilesIn(nil, r.Raw)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		_, err := v.tx.Get(layout.AppendFileReference(nil, f.File, t.Number, f.Field, r.Tail))
+		switch {
+		case errors.Is(err, store.ErrNotFound):
+			v.report("row %s of %s has a file without a reference to its contents", r.Values[t.ID].Text(), t.Name)
+		case err != nil:
+			return err
+		}
+	}
 	return v.relations(entry, t, r)
+}
+
+// references checks that each reference to a blob is that of a row which has a file with these contents.
+func (v *verification) references(from VerifyPlace) (full bool, err error) {
+	for item, err := range v.tx.Scan([]byte(store.BlobPrefix), from.after(), false) {
+		if err != nil {
+			return false, err
+		}
+		v.part.Entries++
+		has, err := v.hasFile(item.Key)
+		if err != nil {
+			return false, err
+		}
+		if !has {
+			v.report("a reference to contents is of a row that does not have such a file")
+		}
+		if v.isFull(from, item.Key) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// hasFile reports whether the row of a reference has the file.
+func (v *verification) hasFile(key []byte) (bool, error) {
+	digest, owner, ok := store.CutBlobReference(key)
+	if !ok {
+		return false, nil
+	}
+	table, field, tail, ok := layout.CutFileOwner(owner)
+	if !ok {
+		return false, nil
+	}
+	raw, err := v.tx.Get(append(layout.NumberedKey(layout.SpaceRows, table), tail...))
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	files, err := layout.FilesIn(nil, string(raw))
+	if err != nil {
+		return true, nil // reported by rows
+	}
+	return slices.ContainsFunc(files, func(f layout.FileIn) bool { return f.Field == field && f.SHA256 == digest }), nil
 }
 
 // nameOf names an index: "unique index Team(name)".

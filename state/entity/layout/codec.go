@@ -20,6 +20,7 @@ import (
 //	int, time, date, duration   varint
 //	float            8 bytes, little endian
 //	decimal, text, bytes, JSON  uvarint length, the bytes
+//	file             varint size, uvarint length, the rest of it (see schema.UnpackFile)
 //	list             uvarint count, count × (kind byte, payload)
 //
 // Kinds are those of schema.Value. A row has every stored field that its entity declared when
@@ -45,6 +46,10 @@ func appendValue(dst []byte, v schema.Value) []byte {
 	case schema.KindFloat:
 		return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Float()))
 	case schema.KindDecimal, schema.KindText, schema.KindBytes, schema.KindJSON:
+		dst = binary.AppendUvarint(dst, uint64(len(v.Text())))
+		return append(dst, v.Text()...)
+	case schema.KindFile:
+		dst = binary.AppendVarint(dst, v.File().Size)
 		dst = binary.AppendUvarint(dst, uint64(len(v.Text())))
 		return append(dst, v.Text()...)
 	case schema.KindList:
@@ -244,6 +249,8 @@ func (r *reading) value(kind schema.ValueKind, depth int) schema.Value {
 		return schema.BytesValue(r.take(r.uvarint()))
 	case schema.KindJSON:
 		return schema.JSONValue(r.take(r.uvarint()))
+	case schema.KindFile:
+		return r.file()
 	case schema.KindList:
 		return r.list(depth)
 	}
@@ -266,6 +273,16 @@ func (r *reading) float() schema.Value {
 		return schema.Value{}
 	}
 	return schema.FloatValue(f)
+}
+
+func (r *reading) file() schema.Value {
+	size := r.varint()
+	v, ok := schema.UnpackFile(size, r.take(r.uvarint()))
+	if !ok {
+		r.broken = true
+		return schema.Value{}
+	}
+	return v
 }
 
 func (r *reading) list(depth int) schema.Value {

@@ -40,6 +40,12 @@ func genValue(kind schema.ValueKind) *rapid.Generator[schema.Value] {
 			return schema.DurationValue(rapid.Int64Range(-1<<40, 1<<40).Draw(t, "duration"))
 		case schema.KindBytes:
 			return schema.BytesValue(string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes")))
+		case schema.KindFile:
+			return schema.FileValue(schema.File{
+				ID: "01j9zzzzzzzzzzzzzzzzzzzzza", Name: rapid.StringMatching(`[aé]{1,100}`).Draw(t, "name"),
+				Type: rapid.SampledFrom([]string{"a/b", strings.Repeat("t", 255)}).Draw(t, "type"),
+				Size: rapid.Int64Range(0, 1<<53-1).Draw(t, "size"), SHA256: [32]byte{byte(rapid.IntRange(0, 255).Draw(t, "digest"))},
+			})
 		case schema.KindJSON:
 			return schema.JSONValue(rapid.SampledFrom([]string{`{}`, `[1,2]`, `{"a":null}`}).Draw(t, "json"))
 		}
@@ -65,7 +71,7 @@ var indexedKinds = []schema.ValueKind{
 	schema.KindTime, schema.KindDate, schema.KindDuration,
 }
 
-var scalarKinds = append([]schema.ValueKind{schema.KindBytes, schema.KindJSON}, indexedKinds...)
+var scalarKinds = append([]schema.ValueKind{schema.KindBytes, schema.KindJSON, schema.KindFile}, indexedKinds...)
 
 func sign(n int) int { return max(-1, min(1, n)) }
 

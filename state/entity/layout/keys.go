@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"runner.example/schema"
+	"runner.example/state/store"
 )
 
 // The store's keys of rows. Numbers are big endian and assigned by the catalog, so that
@@ -37,6 +38,26 @@ const (
 	SpaceUnbuilt  = keyAll + "b"
 	SpaceDropped  = keyAll + "d"
 )
+
+// A row that has a file is an owner of the file's blob, see store.AppendBlobReference:
+//
+//	owner = <u32 table> <u32 field> <tail>
+//
+// AppendFileReference appends the key which says that the row with that tail has the blob of a file in a field.
+func AppendFileReference(dst []byte, f schema.File, table, field uint32, tail string) []byte {
+	var numbers [8]byte
+	binary.BigEndian.PutUint32(numbers[:4], table)
+	binary.BigEndian.PutUint32(numbers[4:], field)
+	return store.AppendBlobReference(dst, f.SHA256, numbers[:], BorrowBytes(tail))
+}
+
+// CutFileOwner returns the parts of the owner in a reference; ok is false if it is not one of a row.
+func CutFileOwner(owner []byte) (table, field uint32, tail []byte, ok bool) {
+	if len(owner) < 8 {
+		return 0, 0, nil, false
+	}
+	return binary.BigEndian.Uint32(owner), binary.BigEndian.Uint32(owner[4:]), owner[8:], true
+}
 
 // MaxEntryBytes is the limit of an index entry's key, well below the store's limit.
 const MaxEntryBytes = 16 << 10

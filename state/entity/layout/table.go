@@ -26,9 +26,10 @@ type Table struct {
 	// byNumber is the slot of a number, -1 for none.
 	byNumber []int
 	// kept are the numbers of fields that only other schemas declare; rows may have them.
-	kept   []uint32
-	ID     int // slot
-	Tenant int // slot; -1 without
+	kept         []uint32
+	mayHaveFiles bool
+	ID           int // slot
+	Tenant       int // slot; -1 without
 
 	Indexes []*Index
 	// Locator finds rows by id in all tenants; nil without tenants.
@@ -209,9 +210,10 @@ func (t *Table) isHeld(slot int) bool { return slot == t.ID || slot == t.Tenant 
 // SetSlots sets Slots, and which of them a stored row has. kept are the numbers of fields without
 // a slot that AppendRow carries over. ID and Tenant must be set before.
 func (t *Table) SetSlots(slots []Slot, kept []uint32) {
-	t.Slots, t.kept = slots, kept
+	t.Slots, t.kept, t.mayHaveFiles = slots, kept, len(kept) > 0
 	highest := uint32(0)
 	for i, s := range t.Slots {
+		t.mayHaveFiles = t.mayHaveFiles || s.Field != nil && s.Field.Type.Kind == schema.FileKind
 		if s.Number > 0 && !t.isHeld(i) {
 			t.stored = append(t.stored, i)
 			highest = max(highest, s.Number)

@@ -16,6 +16,8 @@ type Authority struct {
 	// Input is the input of rules without rows: the caller, the time, access to other rows.
 	Input schema.RuleInput
 	Work  *cost.Meter // meters the reading of arguments; may be nil
+	// FileOf returns the file with that id, if the caller may write it into a row; nil: there are none.
+	FileOf func(id string) (schema.File, bool)
 }
 
 // For returns the authority of the caller of input, which has no rows yet.

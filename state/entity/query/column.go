@@ -35,7 +35,7 @@ func (c *Column) isList() bool { return c.typ != nil && c.typ.List }
 // sorts reports whether rows can be ordered by the column.
 func (c *Column) sorts() bool {
 	return !c.isList() &&
-		!slices.Contains([]schema.TypeKind{schema.JSON, schema.Bytes, schema.ToMany, schema.Object}, c.kind())
+		!slices.Contains([]schema.TypeKind{schema.JSON, schema.Bytes, schema.FileKind, schema.ToMany, schema.Object}, c.kind())
 }
 
 // takes reports whether the operator applies to values of the column that are not null.
@@ -44,7 +44,7 @@ func (c *Column) takes(op operator) bool {
 	switch {
 	case c.typ == nil:
 		return true
-	case kind == schema.JSON || kind == schema.ToMany || kind == schema.Object:
+	case kind == schema.JSON || kind == schema.FileKind || kind == schema.ToMany || kind == schema.Object:
 		return false
 	case c.typ.List:
 		return op == opContains

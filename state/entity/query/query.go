@@ -2,6 +2,7 @@ package query
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -403,7 +404,11 @@ func (a *Authority) readInput(right *Right, object []byte, at string) (Input, er
 		if err != nil {
 			return in, err
 		}
-		in.Values[f.Pos], err = f.Type.ParseMetered(raw, a.Work)
+		if f.Type.Kind == schema.FileKind {
+			in.Values[f.Pos], err = a.readFile(&f.Type, raw)
+		} else {
+			in.Values[f.Pos], err = f.Type.ParseMetered(raw, a.Work)
+		}
 		if over := a.Work.Spend(ArgumentUnits * len(raw)); over != nil {
 			return in, TimeOver(over)
 		}
@@ -413,6 +418,28 @@ func (a *Authority) readInput(right *Right, object []byte, at string) (Input, er
 		in.Given[f.Pos] = true
 	}
 	return in, nil
+}
+
+var errUnknownFile = errors.New(
+	"must be a file that this request has: one that was sent with it, that its handler made, or that it has read in a row")
+
+// readFile reads a file, of which only the id counts: the host knows the rest.
+func (a *Authority) readFile(t *schema.Type, raw []byte) (schema.Value, error) {
+	if raw[0] == 'n' {
+		return t.ParseMetered(raw, a.Work)
+	}
+	if raw[0] != '{' {
+		return schema.Value{}, errUnknownFile
+	}
+	for name, id := range membersOf(raw) {
+		if text, ok := textOf(id); ok && name == "id" && a.FileOf != nil {
+			if file, ok := a.FileOf(text); ok {
+				v := schema.FileValue(file)
+				return v, t.CheckBounds(v)
+			}
+		}
+	}
+	return schema.Value{}, errUnknownFile
 }
 
 // writable returns the field with that name if the caller may set it. If the caller may

@@ -9,18 +9,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"runner.example/internal/atomicio"
-	"runner.example/internal/clock"
-	"runner.example/internal/system/disk"
 )
 
 // Digest names a blob: the SHA-256 of its bytes.
@@ -49,28 +41,47 @@ func (d *Digest) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Blobs are immutable files, named by their digest. The zero value keeps them in memory. It is
+// Blobs are immutable contents, named by their digest. The zero value keeps them in memory. It is
 // safe for concurrent use.
 type Blobs struct {
-	dir string
-	mu  sync.Mutex
-	mem map[Digest]memBlob // without a directory
+	dir *directory // nil: they are in memory
+	mem memory
 	// Base has more blobs, of which no method changes any; nil: there are none. With it there is no directory.
 	Base *Blobs
 	// Fetch gets a blob from another place; see FetchOnce.
-	Fetch    func(context.Context, Digest) (io.ReadCloser, error)
+	Fetch func(context.Context, Digest) (io.ReadCloser, error)
+
+	mu       sync.Mutex
 	fetching map[Digest]*fetch
+	pins     map[Digest]*pin
 	// kept is read-locked while no blob may be removed.
 	kept sync.RWMutex
 }
 
-// ErrKept: KeepAll has not ended.
-var ErrKept = errors.New("a backup is being written")
-
-type memBlob struct {
-	data   []byte
-	stored time.Time
+// backend keeps blobs in one place. It is safe for concurrent use, except that put and remove of one digest exclude
+// each other.
+type backend interface {
+	// put stores what each of contents yields, and returns the descriptions in the same order. It calls check with
+	// each digest before it stores the blob, and stops at an error. After it returned nil, all blobs are durable; after
+	// an error some may be stored. A blob with the same digest is replaced: its bytes are the same, or damaged.
+	put(ctx context.Context, contents []io.Reader, check func(Digest) error) ([]BlobInfo, error)
+	// open opens a blob. It does not read it.
+	open(d Digest) (*Blob, error)
+	// info describes a blob. It does not read it.
+	info(d Digest) (BlobInfo, error)
+	// list calls visit with each digest, in any order. Blobs that are stored or removed meanwhile may be missing.
+	list(visit func(Digest) error) error
+	// remove removes a blob.
+	remove(d Digest) error
 }
+
+// Errors of Remove.
+var (
+	// ErrKept: KeepAll has not ended.
+	ErrKept = errors.New("a backup is being written")
+	// ErrPinned: the blob has a pin.
+	ErrPinned = errors.New("the blob is in use")
+)
 
 // BlobInfo describes a blob.
 type BlobInfo struct {
@@ -79,181 +90,121 @@ type BlobInfo struct {
 	Stored time.Time // when it was stored the last time
 }
 
-// tempBlob begins the names of files that are being written.
-const tempBlob = "new-"
+// backend returns what keeps the blobs, but for those of Base.
+func (b *Blobs) backend() backend {
+	if b.dir != nil {
+		return b.dir
+	}
+	return &b.mem
+}
 
 // Open makes the directory dir, uses it from now on, and removes files that an earlier process
 // did not finish.
-func (b *Blobs) Open(dir string) error {
-	b.dir = dir
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	unfinished, err := filepath.Glob(filepath.Join(dir, tempBlob+"*"))
-	if err != nil {
-		return err
-	}
-	for _, path := range unfinished {
-		if err := os.Remove(path); err != nil {
-			return err
-		}
-	}
-	return nil
+func (b *Blobs) Open(dir string) (err error) {
+	b.dir, err = openDirectory(dir)
+	return err
 }
 
 // Put stores all that r yields, unless check returns an error for its digest. After it returned
 // the blob is on disk. It replaces a blob with that digest: its bytes are the same, or damaged.
-func (b *Blobs) Put(ctx context.Context, r io.Reader, check func(Digest) error) (d Digest, err error) {
-	h := sha256.New()
-	r = io.TeeReader(&ctxReader{ctx, r}, h)
-	if b.dir == "" {
-		data, err := io.ReadAll(r)
-		if err != nil {
-			return Digest{}, err
-		}
-		h.Sum(d[:0])
-		if err := check(d); err != nil {
-			return Digest{}, err
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		if b.mem == nil {
-			b.mem = make(map[Digest]memBlob)
-		}
-		b.mem[d] = memBlob{data, clock.System()}
-		return d, nil
-	}
-	f, err := atomicio.Create(b.dir, tempBlob, 0o600)
+func (b *Blobs) Put(ctx context.Context, r io.Reader, check func(Digest) error) (Digest, error) {
+	stored, release, err := b.put(ctx, []io.Reader{r}, check, false)
 	if err != nil {
 		return Digest{}, err
 	}
-	defer f.Discard()
-	if _, err := io.Copy(f, r); err != nil {
-		return Digest{}, err
-	}
-	h.Sum(d[:0])
-	if err := check(d); err != nil {
-		return Digest{}, err
-	}
-	if err := f.Commit(b.Path(d)); err != nil {
-		return Digest{}, err
-	}
-	return d, nil
+	release(nil)
+	return stored[0].Digest, nil
 }
 
-// putAtOnce is how many blobs PutAll writes at the same time: the file system syncs them together.
-const putAtOnce = 16
+// PutPinned is Put for a blob that has a pin from then on: see Pin.
+func (b *Blobs) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, release func(named Named), err error) {
+	stored, release, err := b.put(ctx, []io.Reader{r}, func(Digest) error { return nil }, true)
+	if err != nil {
+		return BlobInfo{}, nil, err
+	}
+	return stored[0], release, nil
+}
 
 // PutAll stores the blobs with these bytes, in one go: many small ones take a fraction of the time that Put needs for
 // each. After it returned nil all of them are on disk. After an error some may be stored.
 func (b *Blobs) PutAll(ctx context.Context, blobs [][]byte) error {
-	if b.dir == "" {
-		for _, data := range blobs {
-			if _, err := b.Put(ctx, bytes.NewReader(data), func(Digest) error { return nil }); err != nil {
-				return err
-			}
-		}
-		return nil
+	contents := make([]io.Reader, len(blobs))
+	for i, data := range blobs {
+		contents[i] = bytes.NewReader(data)
 	}
-	var next atomic.Int64
-	var running sync.WaitGroup
-	errs := make([]error, min(putAtOnce, len(blobs)))
-	for i := range errs {
-		running.Go(func() {
-			for at := next.Add(1) - 1; errs[i] == nil && at < int64(len(blobs)); at = next.Add(1) - 1 {
-				errs[i] = b.putUnnamed(ctx, blobs[at])
-			}
-		})
-	}
-	running.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return disk.SyncDir(b.dir)
-}
-
-// putUnnamed stores a blob, whose name may be lost in a power cut.
-func (b *Blobs) putUnnamed(ctx context.Context, data []byte) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	f, err := atomicio.Create(b.dir, tempBlob, 0o600)
+	_, release, err := b.put(ctx, contents, func(Digest) error { return nil }, false)
 	if err != nil {
 		return err
 	}
-	defer f.Discard()
-	if _, err := f.Write(data); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	return f.Rename(b.Path(sha256.Sum256(data)))
+	release(nil)
+	return nil
 }
 
-// Path returns the path of a blob's file.
-func (b *Blobs) Path(d Digest) string { return filepath.Join(b.dir, d.String()) }
+// put stores blobs, which are pinned until release is called. own: those that were not there are removed then, unless
+// they are named.
+func (b *Blobs) put(ctx context.Context, contents []io.Reader, check func(Digest) error, own bool) (_ []BlobInfo, release func(Named), err error) {
+	var mu sync.Mutex // several are stored at the same time
+	var pinned []Digest
+	var once sync.Once
+	release = func(named Named) {
+		once.Do(func() {
+			for _, d := range pinned {
+				b.unpin(d, named)
+			}
+		})
+	}
+	read := make([]io.Reader, len(contents))
+	for i, r := range contents {
+		read[i] = &ctxReader{ctx, r}
+	}
+	stored, err := b.backend().put(ctx, read, func(d Digest) error {
+		if err := check(d); err != nil {
+			return err
+		}
+		b.pin(d, own)
+		mu.Lock()
+		defer mu.Unlock()
+		pinned = append(pinned, d)
+		return nil
+	})
+	if err != nil {
+		release(nil)
+		return nil, nil, err
+	}
+	return stored, release, nil
+}
 
 // Read opens a blob, which the caller must close. Its bytes have been compared with the digest. The
 // error matches fs.ErrNotExist if there is no such blob.
 func (b *Blobs) Read(ctx context.Context, d Digest) (io.ReadCloser, error) {
-	if b.dir != "" {
-		return openVerified(ctx, b.Path(d), d)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	blob, ok := b.mem[d]
-	switch {
-	case !ok && b.Base != nil:
-		return b.Base.Read(ctx, d)
-	case !ok:
-		return nil, fs.ErrNotExist
-	}
-	return io.NopCloser(bytes.NewReader(blob.data)), nil
-}
-
-// openVerified opens the file if its bytes have the digest.
-func openVerified(ctx context.Context, path string, d Digest) (_ *os.File, err error) {
-	f, err := disk.Open(path, os.O_RDONLY, 0)
+	r, err := b.OpenBlob(d)
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-		}
-	}()
-	h := sha256.New()
-	if _, err := io.Copy(h, &ctxReader{ctx, f}); err != nil {
-		return nil, err
+	if err := r.verify(ctx, d); err != nil {
+		return nil, errors.Join(err, r.Close())
 	}
-	if Digest(h.Sum(nil)) != d {
-		return nil, errors.New("its bytes have changed: store it again or restore a backup")
+	return r, nil
+}
+
+// OpenBlob opens a blob, which the caller must close. Its bytes are not read. The error matches fs.ErrNotExist if there
+// is no such blob.
+func (b *Blobs) OpenBlob(d Digest) (*Blob, error) {
+	r, err := b.backend().open(d)
+	if b.Base != nil && errors.Is(err, fs.ErrNotExist) {
+		return b.Base.OpenBlob(d)
 	}
-	_, err = f.Seek(0, io.SeekStart)
-	return f, err
+	return r, err
 }
 
 // Info describes a blob, whose bytes are not read. The error matches fs.ErrNotExist if there is no
 // such blob.
 func (b *Blobs) Info(d Digest) (BlobInfo, error) {
-	if b.dir != "" {
-		info, err := os.Stat(b.Path(d))
-		if err != nil {
-			return BlobInfo{}, err
-		}
-		return BlobInfo{d, info.Size(), info.ModTime()}, nil
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	blob, ok := b.mem[d]
-	switch {
-	case !ok && b.Base != nil:
+	info, err := b.backend().info(d)
+	if b.Base != nil && errors.Is(err, fs.ErrNotExist) {
 		return b.Base.Info(d)
-	case !ok:
-		return BlobInfo{}, fs.ErrNotExist
 	}
-	return BlobInfo{d, int64(len(blob.data)), blob.stored}, nil
+	return info, err
 }
 
 // KeepAll keeps all blobs until end is called: Remove returns ErrKept.
@@ -262,53 +213,63 @@ func (b *Blobs) KeepAll() (end func()) {
 	return b.kept.RUnlock
 }
 
-// Remove removes a blob, but none of Base. The error matches fs.ErrNotExist if there is no such blob.
+// Remove removes a blob, but none of Base. The error matches fs.ErrNotExist if there is no such blob, ErrKept or
+// ErrPinned.
 func (b *Blobs) Remove(d Digest) error {
-	if !b.kept.TryLock() {
-		return ErrKept
-	}
-	defer b.kept.Unlock()
-	if b.dir != "" {
-		return os.Remove(b.Path(d))
-	}
+	_, err := b.RemoveUnless(d, func() (bool, error) { return false, nil })
+	return err
+}
+
+// Named reports whether something names a blob. It is called while no pin begins or ends.
+type Named func() (bool, error)
+
+// RemoveUnless is Remove, unless something names the blob. It asks after no pin is left, so that a commit which was
+// made under a pin is seen.
+func (b *Blobs) RemoveUnless(d Digest, named Named) (removed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if _, ok := b.mem[d]; !ok {
-		return fs.ErrNotExist
+	if b.pins[d] != nil {
+		return false, ErrPinned
 	}
-	delete(b.mem, d)
-	return nil
+	return b.removeLocked(d, named)
+}
+
+func (b *Blobs) removeLocked(d Digest, named Named) (removed bool, err error) {
+	if !b.kept.TryLock() {
+		return false, ErrKept
+	}
+	defer b.kept.Unlock()
+	if is, err := named(); err != nil || is {
+		return false, err
+	}
+	if err := b.backend().remove(d); err != nil {
+		return false, err
+	}
+	return true, nil
 }
 
 // List returns the digests of all blobs, in order.
-func (b *Blobs) List() ([]Digest, error) {
-	if b.dir == "" {
-		return b.listMemory()
-	}
-	entries, err := os.ReadDir(b.dir)
+func (b *Blobs) List() (all []Digest, err error) {
+	err = b.Each(func(d Digest) error {
+		all = append(all, d)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
-	var all []Digest
-	for _, e := range entries { // some are being written
-		if d, err := ParseDigest(e.Name()); err == nil {
-			all = append(all, d)
-		}
-	}
-	return all, nil
-}
-
-func (b *Blobs) listMemory() (all []Digest, err error) {
-	if b.Base != nil {
-		if all, err = b.Base.List(); err != nil {
-			return nil, err
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	all = slices.AppendSeq(all, maps.Keys(b.mem))
 	slices.SortFunc(all, func(x, y Digest) int { return bytes.Compare(x[:], y[:]) })
 	return slices.Compact(all), nil
+}
+
+// Each calls visit with the digest of each blob, in any order, and maybe twice if Base has it too. It ends at an error of
+// visit and returns it. Blobs that are stored or removed meanwhile may be missing.
+func (b *Blobs) Each(visit func(Digest) error) error {
+	if b.Base != nil {
+		if err := b.Base.Each(visit); err != nil {
+			return err
+		}
+	}
+	return b.backend().list(visit)
 }
 
 // ctxReader reads until its context ends; then its error is the cause.

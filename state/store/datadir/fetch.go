@@ -32,6 +32,9 @@ func (b *Blobs) FetchOnce(ctx context.Context, d Digest) error {
 	}
 }
 
+// FetchAgain stores a blob that Fetch gets in place of one whose bytes have changed.
+func (b *Blobs) FetchAgain(ctx context.Context, d Digest) error { return b.fetch(ctx, d) }
+
 // joinFetch returns the fetch of a blob, and whether it begins with this call.
 func (b *Blobs) joinFetch(d Digest) (f *fetch, began bool) {
 	b.mu.Lock()

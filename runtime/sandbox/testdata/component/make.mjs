@@ -41,8 +41,8 @@ for (const [name, late, app] of [
   const exports = ['echo', 'count-uses', 'digest-body', 'digest-2', 'wrong', 'outside', 'spin'].map(name => `  export ${name}: ${handler};\n`).join('');
   const world = `package runner:test;
 world test {
-  include runner:app/handlers@1.0.0;
-  use runner:app/types@1.0.0.{request, response, error, code};
+  include runner:app/handlers@1.1.0;
+  use runner:app/types@1.1.0.{request, response, error, code};
 ${exports}  export late: ${late};
 }
 ${app}`;

@@ -23,8 +23,8 @@ const core = readFileSync(join(here, "build/guest.wasm"));
 const handler = "func(request: request) -> result<response, error>";
 const handlers = `package measured:app;
 world app {
-  import runner:app/rows@1.0.0;
-  use runner:app/types@1.0.0.{request, response, error};
+  import runner:app/rows@1.1.0;
+  use runner:app/types@1.1.0.{request, response, error};
   export hello: ${handler};
   export order: ${handler};
   export hundred: ${handler};
@@ -36,7 +36,7 @@ writeFileSync(join(here, "build/rust.wasm"), await componentNew(embedded, [["was
 
 const requests = `package measured:app;
 world app {
-  import runner:app/rows@1.0.0;
+  import runner:app/rows@1.1.0;
   export wasi:http/incoming-handler@${engine};
 }
 ${app}${http}`;

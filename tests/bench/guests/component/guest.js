@@ -1,6 +1,6 @@
 // What is measured of components in JavaScript.
 
-import { insert } from "runner:app/rows@1.0.0";
+import { insert } from "runner:app/rows@1.1.0";
 
 addEventListener("fetch", (event) => event.respondWith(answer(event.request)));
 
