@@ -89,7 +89,7 @@ require (
 	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jedib0t/go-pretty/v6 v6.8.3
-	github.com/klauspost/compress v1.20.1 // indirect
+	github.com/klauspost/compress v1.20.1
 	github.com/mattn/go-runewidth v0.0.23 // indirect
 	github.com/molecule-man/go-brrr v1.0.1 // indirect
 	github.com/oklog/ulid/v2 v2.1.2

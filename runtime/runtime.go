@@ -21,6 +21,7 @@ import (
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
+	"runner.example/runtime/assets"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
@@ -65,6 +66,8 @@ type Options struct {
 	Record recorded.Options
 	// Recorded keeps recordings of runs; nil: nothing is recorded. Its owner closes it after the runtime.
 	Recorded *recorded.Keeper
+	// Compressed keeps the compressed forms of assets; nil: assets are sent as they are.
+	Compressed *assets.Cache
 	// BodyBytes limits the body of a route without `body:`; beyond that the answer is 413.
 	BodyBytes int64 `toml:"front.body" unit:"size" default:"1mb" min:"1b" max:"1gb"`
 	// WholeBodyBytes limits a body that the handler of a route with `stream:` reads as a whole; 0: as the route does.
