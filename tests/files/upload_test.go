@@ -52,7 +52,10 @@ routes("/v1", auth: none, rateLimit: none) {
 const uploadHandlers = `
 import { created, error, file, insert, notFound, ok, query, remove, update, type RouteRequest } from "@runner/sdk";
 
-export const form = (req: RouteRequest) => ok(req.form());
+export const form = (req: RouteRequest) => {
+  const { fields, files } = req.form();
+  return ok({ fields, files: files.map((file) => ({ ...file, field: file.field, declared: file.declared })) });
+};
 
 export async function read(req: RouteRequest) {
   const found = req.file(req.form().get("of") ?? "")!;
