@@ -130,7 +130,17 @@ func (d *dev) start(ctx context.Context) error {
 		return err
 	}
 	over, again := make(chan struct{}), false
-	err := node.Run(ctx, d.app, d.options(), slog.New(d.log), d.opt.ExitNow, func(n *node.Node) error {
+	opt := d.options()
+	var other *proxy // nil: requests that no route matches are refused
+	if target := d.app.Config.Development.Proxy; target != "" {
+		other = newProxy(target, opt.Front.TLSCert != "", d.log)
+		defer other.close()
+		opt.Unrouted = other
+	}
+	err := node.Run(ctx, d.app, opt, slog.New(d.log), d.opt.ExitNow, func(n *node.Node) error {
+		if other != nil {
+			other.schema = n.Runtime.Schema
+		}
 		n.Local.Bundle = func(context.Context, string) (*runtime.Bundle, error) { return d.app.Read() }
 		if strings.HasSuffix(d.listen, ":0") {
 			d.listen = n.Listener.Addr().String() // the port stays the same over restarts

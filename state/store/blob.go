@@ -102,6 +102,14 @@ func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	return s.LocalBlob(ctx, d)
 }
 
+// FetchBlob stores a blob that this node lacks and another node has. The errors are those of Blob.
+func (s *Store) FetchBlob(ctx context.Context, d Digest) error {
+	if s.blobs.Fetch == nil {
+		return ErrNotFound
+	}
+	return s.fetchBlob(ctx, d)
+}
+
 // fetchBlob stores a blob that another node has.
 func (s *Store) fetchBlob(ctx context.Context, d Digest) error {
 	switch err := s.blobs.FetchOnce(ctx, d); {
@@ -384,8 +392,8 @@ func (s *Store) KeepBlob(ctx context.Context, d Digest) error {
 	unpin := s.blobs.Pin(d)
 	time.AfterFunc(keepTime, func() { unpin(nil) })
 	_, err := s.HasBlob(d)
-	if err == ErrNotFound && s.blobs.Fetch != nil {
-		return s.fetchBlob(ctx, d)
+	if err == ErrNotFound {
+		return s.FetchBlob(ctx, d)
 	}
 	return err
 }
