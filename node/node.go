@@ -134,7 +134,7 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	opt.Store, opt.Keystore, opt.Logger = st, keys, logger
 	opt.Recorded = openRecorded(a, opt.Record, keys, logger)
 	defer opt.Recorded.Close()
-	if opt.Compressed, err = assets.OpenCache(filepath.Join(a.Data, "cache", "assets"), logger); err != nil {
+	if opt.Compressed, err = assets.OpenCache(filepath.Join(a.Data, "assets"), logger); err != nil {
 		return err
 	}
 	if settings := a.Config.Cluster; member != nil {

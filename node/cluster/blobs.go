@@ -79,8 +79,6 @@ func (n *Node) spreadBlob(ctx context.Context, d store.Digest) error {
 	if needed == 0 {
 		return nil
 	}
-	ctx, end := context.WithCancel(ctx)
-	defer end() // a node that has not answered fetches the blob later
 	type answer struct {
 		node string
 		err  error
@@ -88,7 +86,9 @@ func (n *Node) spreadBlob(ctx context.Context, d store.Digest) error {
 	answers := make(chan answer, len(others))
 	for _, p := range others {
 		go func() {
-			reached, cancel := n.whileReached(ctx, p.Name)
+			asked, end := context.WithTimeout(n.life, prepareTime) // a minority may take longer than the commit
+			defer end()
+			reached, cancel := n.whileReached(asked, p.Name)
 			defer cancel()
 			_, err := call[struct{}](reached, n.peerClient, p.Address, opKeepBlob, idArgument{d.String()})
 			answers <- answer{p.Name, err}
@@ -96,17 +96,16 @@ func (n *Node) spreadBlob(ctx context.Context, d store.Digest) error {
 	}
 	var failures []string
 	for range others {
-		a := <-answers
-		if a.err == nil {
-			if needed--; needed == 0 {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				failures = append(failures, fmt.Sprintf("%s: %v", a.node, a.err))
+			} else if needed--; needed == 0 {
 				return nil
 			}
-			continue
-		}
-		if ctx.Err() != nil {
+		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		failures = append(failures, fmt.Sprintf("%s: %v", a.node, a.err))
 	}
 	slices.Sort(failures)
 	return fault.New(fault.Unavailable, "a file is not on a majority of the voters: %s", strings.Join(failures, "; "))

@@ -2,6 +2,7 @@ package cluster_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,5 +68,58 @@ func TestABlobIsOnAMajorityOfTheVotersBeforeItsCommit(t *testing.T) {
 	err := first.commitNaming(ctx, first.put("a file without a majority"))
 	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "not on a majority of the voters") {
 		t.Errorf("without a majority: %v", err)
+	}
+}
+
+func TestANodeFetchesTheFilesThatItLacks(t *testing.T) {
+	first := found(t)
+	before := first.put("a file from before the edge node")
+	if err := first.commitNaming(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	data := first.joined(cluster.Edge, "edge")
+	late := first.put("a file while the edge node is away")
+	if err := first.commitNaming(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	edge := start(t, data)
+	gets := func(when string, d store.Digest) {
+		for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+			if _, err := edge.store.HasBlob(d); err == nil {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: the edge node lacks the file", when)
+			}
+		}
+	}
+	gets("of the backup", before)
+	gets("at its start", late)
+	d := first.put("a file while it runs")
+	if err := first.commitNaming(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	gets("after a commit", d)
+
+	lost := first.put("a file that is lost")
+	if err := first.commitNaming(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	gets("before it is lost", lost)
+	for _, m := range []*member{first, edge} {
+		if err := m.store.DeleteBlob(lost); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.stop()
+	again := start(t, first.data)
+	for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
+		s := again.status()
+		if at := slices.IndexFunc(s.Nodes, func(n cluster.NodeStatus) bool { return n.Name == "n1" }); s.Nodes[at].MissingFiles == 1 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no node has a file, and the status does not say so: %+v", s)
+		}
 	}
 }

@@ -105,11 +105,13 @@ type Node struct {
 
 // serving is what Serve sets.
 type serving struct {
+	missing   missingFiles
 	opened    atomic.Bool // store is set: the store itself may ask for blobs before
 	store     *store.Store
 	keys      *keystore.Keystore
 	hooks     Hooks
 	listener  *listener
+	life      context.Context // until StopServing
 	stop      context.CancelFunc
 	loops     sync.WaitGroup
 	agreement clockAgreement
@@ -318,6 +320,8 @@ func (n *Node) StoreOptions(o *store.Options) {
 // ErrRemoved if the cluster has removed this node, as far as the log can be reached.
 func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
 	n.store, n.keys, n.hooks, n.agreement.changed = st, keys, hooks, make(chan struct{})
+	n.missing.wake = make(chan struct{}, 1)
+	n.life, n.stop = context.WithCancel(context.Background())
 	n.opened.Store(true)
 	if !n.unchecked {
 		if err := n.checkRemoved(context.Background()); err != nil {
@@ -329,8 +333,7 @@ func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err
 	}
 	n.noteServer() // a voter without a vote is not ready from the beginning
 	n.addMetrics()
-	var ctx context.Context
-	ctx, n.stop = context.WithCancel(context.Background())
+	ctx := n.life
 	n.loops.Go(func() { n.follow(ctx) })
 	n.loops.Go(func() { n.campaign(ctx) })
 	n.loops.Go(func() { n.watchServers(ctx) })
@@ -338,6 +341,7 @@ func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err
 		n.loops.Go(func() { n.checkLater(ctx) })
 	}
 	n.loops.Go(func() { n.announceLevels(ctx) })
+	n.loops.Go(func() { n.fetchMissing(ctx) })
 	n.logger.Info("cluster node started", "node", n.id.Name, "role", n.id.Role, "address", n.id.Address)
 	return nil
 }
@@ -417,7 +421,7 @@ func (n *Node) state() State {
 		Peer: n.id.Peer, Version: version.Read().Version, Levels: level.Known(),
 		Applied: uint64(health.Applied), Staleness: -1,
 		Release: n.hooks.Release(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(),
-		Time: n.now(), At: position{uint64(seq), revision, chain[:]},
+		Time: n.now(), At: position{uint64(seq), revision, chain[:]}, MissingFiles: n.missing.count.Load(),
 	}
 	s.NotReady, s.NoRelease = n.hooks.NotReady()
 	if health.Staleness < time.Hour*24*365 {

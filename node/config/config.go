@@ -155,7 +155,7 @@ func (c *Config) check(values *settings.Values) {
 
 // sections are the sections of the file in their order.
 var sections = []string{
-	"front", "runtime", "live", "jobs", "sandbox", "password", "store", "keystore", "auth", "audit", "limit", "release",
+	"front", "runtime", "live", "jobs", "sandbox", "password", "store", "files", "keystore", "auth", "audit", "limit", "release",
 	"outbound", "telemetry", "metrics", "record", "admin", "cluster", "build", "dev",
 }
 

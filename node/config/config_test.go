@@ -271,6 +271,7 @@ var changed = map[string]string{
 	"RUNNER_PASSWORD_PARALLEL":            "9",
 	"RUNNER_PASSWORD_QUEUE_WAIT":          "9s",
 	"RUNNER_STORE_DIR":                    "elsewhere",
+	"RUNNER_FILES_MAX_TOTAL":              "10gb",
 	"RUNNER_KEYSTORE_PEPPER_FILE":         "elsewhere",
 	"RUNNER_KEYSTORE_KEEP_DEAD":           "9d",
 	"RUNNER_AUTH_INSECURE_COOKIES":        "true",

@@ -263,7 +263,7 @@ func (c *Cache) sweep(used map[string]bool) {
 		switch {
 		case err != nil || used[e.Name()]:
 		case !cachedName.MatchString(e.Name()):
-			if len(e.Name()) > len(newPrefix) && e.Name()[:len(newPrefix)] == newPrefix {
+			if strings.HasPrefix(e.Name(), newPrefix) && clock.System().Sub(info.ModTime()) > time.Hour {
 				_ = os.Remove(filepath.Join(c.dir, e.Name())) // left by a process that was killed
 			}
 		default:

@@ -90,8 +90,11 @@ func (c *Context) Upload() (*Upload, error) {
 	return u, nil
 }
 
-// filePart is how many bytes one operation reads or writes.
-const filePart = 768 << 10
+// How many bytes one operation reads and writes. What is written may be sent as base64.
+const (
+	readPart  = 1 << 20
+	writePart = 768 << 10
+)
 
 // CreateFile makes a file with these contents, of which one part at a time is in memory. The type is found from the bytes;
 // mediaType names that of a text or of unknown bytes more closely, and may be empty. The file is gone after the request
@@ -101,7 +104,7 @@ func (c *Context) CreateFile(name, mediaType string, contents io.Reader) (Stored
 	if mediaType != "" {
 		args["type"] = mediaType
 	}
-	part := make([]byte, filePart)
+	part := make([]byte, writePart)
 	n, err := io.ReadFull(contents, part)
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		args["data"] = octets(part[:n])
@@ -163,7 +166,7 @@ func (r *fileReader) Read(p []byte) (int, error) {
 		var result struct {
 			Data octets `json:"data"`
 		}
-		if err := callHost(r.host, "file.read", map[string]any{"id": r.id, "offset": r.at, "length": filePart}, &result); err != nil {
+		if err := callHost(r.host, "file.read", map[string]any{"id": r.id, "offset": r.at, "length": readPart}, &result); err != nil {
 			return 0, err
 		}
 		if len(result.Data) == 0 {

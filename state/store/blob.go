@@ -102,6 +102,14 @@ func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	return s.LocalBlob(ctx, d)
 }
 
+// FetchBlob stores a blob that this node lacks and another node has. The errors are those of Blob.
+func (s *Store) FetchBlob(ctx context.Context, d Digest) error {
+	if s.blobs.Fetch == nil {
+		return ErrNotFound
+	}
+	return s.fetchBlob(ctx, d)
+}
+
 // fetchBlob stores a blob that another node has.
 func (s *Store) fetchBlob(ctx context.Context, d Digest) error {
 	switch err := s.blobs.FetchOnce(ctx, d); {
@@ -141,17 +149,43 @@ func (s *Store) openLocal(d Digest) (*OpenedBlob, error) {
 }
 
 // PutPinned is PutBlob for a blob that no release and no row names yet. It has a pin until release is called: see
-// PinBlob. If nothing else had stored the blob, and no reference names it at release, it is deleted then. The store of a
+// PinBlob. It leaves the space on the disk that commits need: else, or beyond Options.MaxFiles, the error matches
+// ErrUnavailable. If nothing else had stored the blob, and no reference names it at release, it is deleted then. The store of a
 // cluster's node leaves that to SweepBlobs, because a commit whose outcome is unknown may name it.
 func (s *Store) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, release func(), err error) {
 	if s.isClosed() {
 		return info, nil, errClosed
 	}
-	info, unpin, err := s.blobs.PutPinned(ctx, r)
+	info, unpin, err := s.blobs.PutPinned(ctx, &admittedReader{store: s, r: r})
+	if errors.Is(err, datadir.ErrLimit) {
+		err = unavailable(fmt.Errorf("[files] max_total is reached: %w", err))
+	}
 	if err = s.orFull(err); err != nil {
 		return info, nil, fmt.Errorf("store blob: %w", orUnavailable(ctx, err))
 	}
 	return info, func() { s.releasePin(info.Digest, unpin) }, nil
+}
+
+// admitAtOnce is how many bytes of a blob are admitted together.
+const admitAtOnce = 4 << 20
+
+// admittedReader fails when the disk has no space for what it reads beside what commits need.
+type admittedReader struct {
+	store    *Store
+	r        io.Reader
+	admitted int64 // bytes
+}
+
+func (r *admittedReader) Read(p []byte) (int, error) {
+	if r.admitted <= 0 && r.store.dir != "" {
+		if err := r.store.space.AdmitFile(admitAtOnce); err != nil {
+			return 0, err
+		}
+		r.admitted = admitAtOnce
+	}
+	n, err := r.r.Read(p)
+	r.admitted -= int64(n)
+	return n, err
 }
 
 // PinBlob keeps a blob until release is called: until then no sweep and no release of another pin deletes it. The blob
@@ -358,8 +392,8 @@ func (s *Store) KeepBlob(ctx context.Context, d Digest) error {
 	unpin := s.blobs.Pin(d)
 	time.AfterFunc(keepTime, func() { unpin(nil) })
 	_, err := s.HasBlob(d)
-	if err == ErrNotFound && s.blobs.Fetch != nil {
-		return s.fetchBlob(ctx, d)
+	if err == ErrNotFound {
+		return s.FetchBlob(ctx, d)
 	}
 	return err
 }

@@ -298,3 +298,19 @@ func TestADamagedBlobIsFoundAndFetchedAgain(t *testing.T) {
 		}
 	}
 }
+
+func TestUploadsStopAtTheLimitOfFiles(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		s := mustOpen(t, store.Options{Dir: dir, MaxFiles: 10})
+		d, release := putPinned(t, s, "7 bytes")
+		_, _, err := s.PutPinned(t.Context(), strings.NewReader("4 by"))
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "[files] max_total") {
+			t.Errorf("beyond the limit: %v", err)
+		}
+		if got := readBlob(t, s, d); got != "7 bytes" {
+			t.Errorf("at the limit a blob reads %q", got)
+		}
+		release()
+		putPinned(t, s, "10 bytes !")
+	}
+}

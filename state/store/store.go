@@ -36,6 +36,9 @@ type Options struct {
 	// Dir is the data directory, created if it does not exist. In the file, a relative path
 	// starts from the app directory. Flag: --data.
 	Dir string `toml:"store.dir" default:"data" nonempty:"true"`
+	// MaxFiles limits the contents on this node's disk: those of rows and of releases together. Beyond it, uploads
+	// and files that handlers make are refused. 0: only the free space limits them.
+	MaxFiles int64 `toml:"files.max_total" unit:"size" max:"4096gb"`
 	// Clock is the source of Tx.Now and of nothing else; nil: the machine's.
 	Clock clock.Calendar
 	// Logger gets the log lines of Badger and of the store; nil discards them.
@@ -170,7 +173,7 @@ func newStore(o Options, levels level.Range) *Store {
 		dir: o.Dir, clock: o.Clock.Or(), log: o.Logger, metrics: newMetrics(o.Metrics), turns: retry.New(), mark: &datadir.Mark{},
 		levels: levels,
 	}
-	s.owner.name, s.blobs.Fetch, s.spread = o.Name, o.FetchBlob, o.SpreadBlob
+	s.owner.name, s.blobs.Fetch, s.blobs.Limit, s.spread = o.Name, o.FetchBlob, o.MaxFiles, o.SpreadBlob
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

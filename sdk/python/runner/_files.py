@@ -93,8 +93,12 @@ def file(contents: str | bytes | BinaryIO | Iterable[bytes], *, name: str = "fil
     It is gone after the request unless a row that is committed has it. Of an open file or an iterable of bytes, one part at
     a time is in memory. The type is found from the bytes; type names that of a text or of unknown bytes more closely.
     """
-    about: dict[str, Any] = {"name": name, "type": type or None}
+    about: dict[str, Any] = {"name": name}
+    if type:
+        about["type"] = type
     if isinstance(contents, str):
+        if len(contents) <= _WRITE // 4:
+            return stored(_values.call("file.create", {**about, "data": contents}))
         contents = contents.encode()
     if isinstance(contents, (bytes, bytearray, memoryview)):
         if len(contents) <= _WRITE:
