@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"log/slog"
 	"time"
 
@@ -39,6 +40,10 @@ type requestState struct {
 // serve answers one request.
 func (r *Runtime) serve(x *front.Exchange) {
 	if r.serveHealth(x) {
+		return
+	}
+	if r.opt.Tools != nil && bytes.HasPrefix(x.Request.Path, []byte(ToolsPath)) {
+		x.ServeHTTP(r.opt.Tools)
 		return
 	}
 	s := r.requests.Get().(*requestState)

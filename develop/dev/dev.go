@@ -19,6 +19,7 @@ import (
 	"runner.example/develop/toolchain/python"
 	"runner.example/internal/clock"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wait"
@@ -84,6 +85,7 @@ type dev struct {
 	// types is the check of types that runs, or has run last.
 	types   typeCheck
 	command buildCommand
+	reload  *reloader
 }
 
 // errSettings means that the settings have changed, which requires a restart of the server.
@@ -94,6 +96,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	d := &dev{
 		opt: opt, listen: opt.Listen, log: newDevLog(opt, opt.Dir), files: newWatcher(opt.Dir, opt.ConfigFile),
 		waiting: map[string]bool{}, built: map[string]string{}, testing: func() {},
+		reload: newReloader(),
 	}
 	defer d.files.close()
 	defer func() { d.testing() }()
@@ -131,6 +134,7 @@ func (d *dev) start(ctx context.Context) error {
 	}
 	over, again := make(chan struct{}), false
 	opt := d.options()
+	opt.Tools = d.reload
 	var other *proxy // nil: requests that no route matches are refused
 	if target := d.app.Config.Development.Proxy; target != "" {
 		other = newProxy(target, opt.Front.TLSCert != "", d.log)
@@ -309,6 +313,13 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 		d.log.event(devEvent{Event: "settings"}, "the settings have changed: restarting")
 		return errSettings
 	}
+	if len(d.files.trees) == 0 && d.files.inputs { // what is in them is not input of the build command
+		quiet := *latest
+		quiet.Unset = func([]diag.Source, diag.List) {}
+		if s, _, err := quiet.Compile(); err == nil {
+			d.files.watchTrees(treesOf(s))
+		}
+	}
 	meanwhile, err := d.runCommand(ctx, latest.Config.Development.BuildCommand, changed)
 	if err := cmp.Or(d.mark(meanwhile), err); err != nil {
 		return err
@@ -331,12 +342,16 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err != nil {
 		return err
 	}
+	if err := d.reload.inject(now); err != nil {
+		return err
+	}
 	// What is being written is not stored as a release.
 	d.log.holdStart()
 	err = n.Runtime.Activate(ctx, now, runtime.Activation{Also: release.Deactivate})
 	if err := d.started(ctx, now, err); err != nil {
 		return err
 	}
+	d.reload.announce()
 	d.logServing(n, now, changed, time.Since(began))
 	return nil
 }
@@ -370,11 +385,16 @@ func notBuilt(wrong *toolchain.DiagnosticsError) error {
 	}
 }
 
-// treesOf returns the directories of files that a schema gives modules.
+// treesOf returns the directories of files that a schema gives modules, and those of assets.
 func treesOf(s *schema.Schema) (dirs []string) {
 	for _, m := range s.Modules {
 		if m.Files != "" && !slices.Contains(dirs, m.Files) {
 			dirs = append(dirs, m.Files)
+		}
+	}
+	for _, a := range s.Assets {
+		if !slices.Contains(dirs, a.Dir) {
+			dirs = append(dirs, a.Dir)
 		}
 	}
 	return dirs
