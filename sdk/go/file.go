@@ -148,7 +148,9 @@ func (c *Context) writeFile(args map[string]any, contents io.Reader, part []byte
 func (c *Context) ReadFile(f StoredFile) ([]byte, error) { return io.ReadAll(c.OpenFile(f)) }
 
 // OpenFile reads a file, of which one part at a time is in memory.
-func (c *Context) OpenFile(f StoredFile) io.Reader { return &fileReader{host: c.host, id: f.ID, size: f.Size} }
+func (c *Context) OpenFile(f StoredFile) io.Reader {
+	return &fileReader{host: c.host, id: f.ID, size: f.Size}
+}
 
 // fileReader reads a file in parts.
 type fileReader struct {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from typing import Any, BinaryIO, Iterable, Iterator
+from typing import Any, BinaryIO, Callable, Iterable, Iterator
 
 from . import _values
 from ._values import Record
@@ -100,17 +100,25 @@ def file(contents: str | bytes | BinaryIO | Iterable[bytes], *, name: str = "fil
         if len(contents) <= _WRITE // 4:
             return stored(_values.call("file.create", {**about, "data": contents}))
         contents = contents.encode()
-    if isinstance(contents, (bytes, bytearray, memoryview)):
+    if isinstance(contents, (bytearray, memoryview)):
+        contents = bytes(contents)
+    if isinstance(contents, bytes):
         if len(contents) <= _WRITE:
             return stored(_values.call("file.create", {**about, "data": _data(contents)}))
         contents = io.BytesIO(contents)
-    parts: Iterable[bytes] = iter(lambda: contents.read(_WRITE), b"") if hasattr(contents, "read") else contents  # type: ignore[union-attr]
     writer = _values.call("file.open", about)["writer"]
-    for part in parts:
+    for part in _parts(contents):
         for at in range(0, len(part), _WRITE):
             _values.call("file.write", {"writer": writer, "data": _data(part[at : at + _WRITE])})
     return stored(_values.call("file.end", {"writer": writer}))
 
 
-def _data(contents: Any) -> dict[str, str]:
+def _parts(contents: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:
+    if hasattr(contents, "read"):
+        read: Callable[[int], bytes] = getattr(contents, "read")
+        return iter(lambda: read(_WRITE), b"")
+    return iter(contents)
+
+
+def _data(contents: bytes) -> dict[str, str]:
     return {"base64": base64.b64encode(contents).decode()}
