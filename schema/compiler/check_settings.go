@@ -21,7 +21,7 @@ type settingsChecker struct {
 // included.
 type routeSettings struct {
 	auth, rate, as, body, upload, timeout, stream, live, input, query, verify, csrf, mints, cors *syntax.RouteSetting
-	retries, backoff, concurrency, schedule                                              *syntax.RouteSetting // of jobs
+	retries, backoff, concurrency, schedule                                                      *syntax.RouteSetting // of jobs
 }
 
 // with returns the settings of an inner route, group or function with the given list. Some
