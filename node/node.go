@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"time"
 
 	"runner.example/internal/clock"
@@ -20,6 +21,7 @@ import (
 	"runner.example/node/gcpace"
 	"runner.example/node/release"
 	"runner.example/runtime"
+	"runner.example/runtime/assets"
 	"runner.example/runtime/front"
 	"runner.example/state/audit"
 )
@@ -132,6 +134,9 @@ func Run(ctx context.Context, a *app.App, opt runtime.Options, logger *slog.Logg
 	opt.Store, opt.Keystore, opt.Logger = st, keys, logger
 	opt.Recorded = openRecorded(a, opt.Record, keys, logger)
 	defer opt.Recorded.Close()
+	if opt.Compressed, err = assets.OpenCache(filepath.Join(a.Data, "assets"), logger); err != nil {
+		return err
+	}
 	if settings := a.Config.Cluster; member != nil {
 		opt.MaxStaleness = settings.MaxStaleness
 		if settings.StaleKeys == "refuse" {

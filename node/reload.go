@@ -189,6 +189,9 @@ func digestsOf(b *runtime.Bundle) map[string]store.Digest {
 			all[release.TreeOf(m.Name)] = m.Files.Digest()
 		}
 	}
+	for dir, t := range b.Assets {
+		all[release.AssetsOf(dir)] = t.Digest()
+	}
 	for _, name := range b.Schema.Secrets {
 		if value, ok := b.Secrets.Get(name); ok {
 			all[fmt.Sprintf("secret %s", name)] = sha256.Sum256([]byte(value.Reveal()))

@@ -194,6 +194,9 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 	a.addFunctions(true)
 	templates := make([]router.Route, len(a.routes))
 	a.addFunctions(false)
+	if r.opt.Unrouted == nil {
+		a.addAssets(bundle, r.opt.Store)
+	}
 	a.addJobs()
 	for i := range a.routes {
 		bound := &a.routes[i]
@@ -203,6 +206,9 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 			templates[i] = router.Route{Method: declared.Method, Path: declared.Path}
 		}
 		bound.id, bound.module = declared.Method+" "+declared.Path, exporters[declared.Handler]
+		if bound.site != nil {
+			bound.id = "assets " + declared.Path
+		}
 		bound.bodyBytes, bound.timeout = r.opt.BodyBytes, r.opt.Timeout
 		if declared.BodyBytes > 0 {
 			bound.bodyBytes = declared.BodyBytes

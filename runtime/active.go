@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"runner.example/hostabi"
+	"runner.example/runtime/assets"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/limit"
 	"runner.example/runtime/router"
@@ -29,6 +30,7 @@ type activeBundle struct {
 	functions, jobs map[string]int // indexes into routes
 	modules         []*sandbox.Module
 	host            *hostabi.Host
+	sites           []int        // indexes into routes of those with a site, those with the longest paths first
 	cors            bool         // a route has cors:
 	cookie          string       // of sessions; "" if the app has none
 	tokens          *auth.Tokens // nil if the app accepts none
@@ -60,6 +62,7 @@ type route struct {
 	bodyBytes int64
 	timeout   time.Duration
 	metrics   *routeMetrics
+	site      *assets.Site // whose files it serves; nil: it has a handler
 }
 
 func (a *activeBundle) limits() (all []*limit.Limit) {

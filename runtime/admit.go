@@ -50,6 +50,11 @@ func (a *activeBundle) findRoute(s *requestState, x *front.Exchange) (answered b
 	if a.cors && string(x.Request.Method) == "OPTIONS" && a.answerPreflight(s, x) {
 		return true, nil
 	}
+	if outcome != router.Found && outcome != router.BadPath {
+		if answered, found, err := a.findSite(s, x, outcome); answered || found || err != nil {
+			return answered, err
+		}
+	}
 	switch outcome {
 	case router.Found:
 	case router.Options:

@@ -8,6 +8,7 @@ import (
 
 	"runner.example/internal/clock"
 	"runner.example/internal/diag"
+	"runner.example/runtime/assets"
 	"runner.example/state/entity/catalog"
 	"runner.example/state/jobs"
 	"runner.example/state/store"
@@ -24,6 +25,15 @@ func (r *Runtime) startBackground(a *activeBundle, sources []diag.Source) {
 	a.stopBackground = cancel
 	if a.tokens != nil {
 		r.background.Go(func() { a.tokens.Run(ctx) })
+	}
+	if len(a.sites) > 0 && r.opt.Compressed != nil && r.opt.Tools == nil {
+		r.background.Go(func() {
+			var sites []*assets.Site
+			for _, i := range a.sites {
+				sites = append(sites, a.routes[i].site)
+			}
+			r.opt.Compressed.Fill(ctx, sites)
+		})
 	}
 	r.background.Go(func() {
 		var place diag.Span

@@ -37,6 +37,9 @@ type Bundle struct {
 	// Refused are warnings about what this version would refuse in the schema of a new release.
 	Refused diag.List
 	Modules []ModuleFile
+	// Assets are the files of the directories of Schema.Assets, by directory. They are those of the release, or of the
+	// app directory, and do not change.
+	Assets map[string]*tree.Tree
 	// Secrets are the values of the secrets that the schema declares.
 	Secrets secret.Values
 }

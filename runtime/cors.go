@@ -17,16 +17,25 @@ const (
 // answerPreflight answers a CORS preflight: OPTIONS with an origin and a method, to a route
 // with cors:. It reports whether the request was one.
 func (a *activeBundle) answerPreflight(s *requestState, x *front.Exchange) bool {
-	_, origins := x.Header("origin")
-	method, methods := x.Header("access-control-request-method")
-	if origins != 1 || methods != 1 {
-		return false
-	}
+	method, _ := x.Header("access-control-request-method")
 	i, ok := s.match.RouteOf(method)
-	if !ok || a.routes[i].CORS == nil {
+	if !ok || !a.routes[i].isPreflight(x) {
 		return false
 	}
-	rt := &a.routes[i]
+	a.routes[i].answerPreflight(x)
+	return true
+}
+
+// isPreflight reports whether a request is a CORS preflight, and the route has cors:.
+func (rt *route) isPreflight(x *front.Exchange) bool {
+	_, origins := x.Header("origin")
+	_, methods := x.Header("access-control-request-method")
+	return origins == 1 && methods == 1 && rt.CORS != nil
+}
+
+// answerPreflight answers a CORS preflight to the route.
+func (rt *route) answerPreflight(x *front.Exchange) {
+	method, _ := x.Header("access-control-request-method")
 	if rt.allowOrigin(x) {
 		x.AddHeader("Access-Control-Allow-Methods", rt.preflightMethods(method))
 		if headers, lines := x.Header("access-control-request-headers"); lines == 1 {
@@ -35,7 +44,6 @@ func (a *activeBundle) answerPreflight(s *requestState, x *front.Exchange) bool 
 		x.AddHeader("Access-Control-Max-Age", []byte(preflightAge))
 	}
 	x.Send(&noContent)
-	return true
 }
 
 // preflightMethods are the methods that the route allows to a page that has asked for one.

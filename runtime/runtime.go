@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"runner.example/internal/settings"
 	"runner.example/internal/telemetry"
 	"runner.example/keystore"
+	"runner.example/runtime/assets"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
@@ -64,6 +66,8 @@ type Options struct {
 	Record recorded.Options
 	// Recorded keeps recordings of runs; nil: nothing is recorded. Its owner closes it after the runtime.
 	Recorded *recorded.Keeper
+	// Compressed keeps the compressed forms of assets; nil: assets are sent as they are.
+	Compressed *assets.Cache
 	// BodyBytes limits the body of a route without `body:`; beyond that the answer is 413.
 	BodyBytes int64 `toml:"front.body" unit:"size" default:"1mb" min:"1b" max:"1gb"`
 	// WholeBodyBytes limits a body that the handler of a route with `stream:` reads as a whole; 0: as the route does.
@@ -81,12 +85,21 @@ type Options struct {
 	// MaxStaleness is how far the store may lag behind the other nodes of its cluster; beyond that the
 	// server is not ready. 0: any time. Auth.MaxStaleness limits what is still accepted.
 	MaxStaleness time.Duration
+	// Unrouted answers the requests that no route matches, in place of the assets; nil: assets are served, and other requests
+	// refused. Requests that it answers have no line in the access log.
+	Unrouted http.Handler
+	// Tools answers the requests below ToolsPath before the routes, for a developer. Nil: this path is as others. With it
+	// assets are not compressed.
+	Tools http.Handler
 	// AccessLog writes one log line for every request.
 	AccessLog bool `toml:"telemetry.access_log" reload:"true"`
 	// AccessDetail adds to that line the raw path, which may contain personal data, and the
 	// text of a refusal. It is for the developer's terminal.
 	AccessDetail bool
 }
+
+// ToolsPath is the path of the tools of a developer.
+const ToolsPath = "/_dev/"
 
 // Runtime serves one app at a time. Its methods may be called by any goroutine; Close is
 // called last.

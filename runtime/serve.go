@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"log/slog"
 	"time"
 
@@ -19,6 +20,7 @@ type requestState struct {
 	streamsBody bool // its body has not arrived when the handler begins
 
 	match  router.Match
+	path   []byte        // in the site of its route, decoded
 	body   []byte        // as it was sent
 	route  *route        // nil until it is found
 	caller caller.Caller // the zero value until it is authenticated
@@ -40,6 +42,10 @@ func (r *Runtime) serve(x *front.Exchange) {
 	if r.serveHealth(x) {
 		return
 	}
+	if r.opt.Tools != nil && bytes.HasPrefix(x.Request.Path, []byte(ToolsPath)) {
+		x.ServeHTTP(r.opt.Tools)
+		return
+	}
 	s := r.requests.Get().(*requestState)
 	defer r.requests.Put(s)
 	s.begin()
@@ -49,6 +55,10 @@ func (r *Runtime) serve(x *front.Exchange) {
 		now = r.opt.Calendar()
 	}
 	err := r.handle(s, x, now)
+	if err == errRouteNotFound && r.opt.Unrouted != nil {
+		x.ServeHTTP(r.opt.Unrouted)
+		return
+	}
 	if err != nil {
 		x.Refuse(err, refusalDetails(err, s))
 	}
@@ -84,6 +94,8 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 		switch {
 		case answered || err != nil:
 			return err
+		case s.route.site != nil:
+			return s.sendAsset(x)
 		case s.route.shared:
 			w, err = r.watchMany(a, s, x)
 			return err

@@ -31,6 +31,8 @@ type Schema struct {
 	OutboundPublic bool
 	// Routes are all routes with their effective settings, in order of declaration.
 	Routes []Route
+	// Assets are the directories whose files are served, in order of declaration. No two have the same path.
+	Assets []Assets
 	// Functions are all functions with their effective settings, in order of declaration.
 	Functions []Function
 	// Jobs are all jobs with their effective settings, in order of declaration.

@@ -168,6 +168,8 @@ func (c *completer) complete() {
 		c.routeSetting(item, grammar.RouteSettings, routeSettings)
 	case inJobSettings:
 		c.routeSetting(item, grammar.JobSettings, jobSettings)
+	case inAssetSettings:
+		c.routeSetting(item, grammar.AssetSettings, assetSettings)
 	case inScopeNames:
 		c.declared(kindScope, "")
 	case inRoleNames:
@@ -389,6 +391,7 @@ func (c *completer) inRoutes(item []string) {
 	case c.fresh:
 		c.words(c.grammar.Methods, nil)
 		c.addText("routes", `routes("/`, protocol.CompletionItemKindKeyword, "a group of routes")
+		c.addText("assets", `assets("/", dir: "`, protocol.CompletionItemKindKeyword, declarations["assets"])
 	}
 }
 
@@ -457,6 +460,12 @@ func (c *completer) settingValue(name string) {
 		value("session")
 	case "cors":
 		value("none", `["https://app.example.com"]`)
+	case "dir":
+		value(`"public"`, `"dist"`)
+	case "spa":
+		value(`"index.html"`)
+	case "headers":
+		c.addText("headers", `{ "Content-Security-Policy": "default-src 'self'" }`, protocol.CompletionItemKindValue, "headers of each answer")
 	case "body":
 		value("64kb", "1mb", "10mb")
 	case "timeout", "stream", "backoff":

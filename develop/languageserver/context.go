@@ -31,6 +31,7 @@ const (
 	inRoutes
 	inSettings    // of a route, a group or a function
 	inJobSettings // of a job, or of all
+	inAssetSettings
 	inParams
 	inScopeNames // apiKey(…)
 	inRoleNames  // session(…)
@@ -271,8 +272,13 @@ func (c *cursor) openedParens(i int, in block) block {
 			return inJobSettings
 		case "routes", "functions":
 			return inSettings
+		case "assets":
+			return inAssetSettings
 		}
 	case inRoutes:
+		if before == "assets" {
+			return inAssetSettings
+		}
 		return inSettings
 	case inFunctions, inJobs:
 		if before != ")" && before != "]" && before != "?" && c.text(i-2) != "->" {
@@ -282,7 +288,7 @@ func (c *cursor) openedParens(i int, in block) block {
 			return inJobSettings
 		}
 		return inSettings
-	case inSettings, inModes:
+	case inSettings, inAssetSettings, inModes:
 		switch before {
 		case "session":
 			return inRoleNames

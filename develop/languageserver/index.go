@@ -364,6 +364,8 @@ func (r *referrer) decls() {
 			}
 		case *syntax.RoutesDecl:
 			r.routes(decl)
+		case *syntax.AssetsDecl:
+			r.settings(decl.Settings)
 		}
 	}
 }
@@ -476,6 +478,8 @@ func (r *referrer) routes(g *syntax.RoutesDecl) {
 		switch item := item.(type) {
 		case *syntax.RoutesDecl:
 			r.routes(item)
+		case *syntax.AssetsDecl:
+			r.settings(item.Settings)
 		case *syntax.RouteDecl:
 			if f := item.File; f != nil {
 				r.refer(kindEntity, "", f.Entity)

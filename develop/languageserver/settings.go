@@ -39,6 +39,16 @@ var jobSettings = map[string]explained{
 	"schedule":    {"when the job is enqueued by itself: \"0 3 * * *\" in \"Europe/Berlin\"", "only the app enqueues it"},
 }
 
+// assetSettings explain the settings of assets.
+var assetSettings = map[string]explained{
+	"dir":       {"the directory of the files, relative to the app directory", "none: assets need one"},
+	"spa":       {"the file that answers navigations to paths without a file", "they get 404"},
+	"headers":   {"headers of each answer, in quotes; an empty value removes a default", "nosniff, Referrer-Policy, frame-ancestors"},
+	"auth":      {"who may load the files: none, session(roles), apiKey(scopes) or anyOf(modes)", "that of the group, or none"},
+	"rateLimit": {"the requests of a caller in a time, such as 600/minute by ip", "that of the group, or no limit"},
+	"cors":      {"the origins whose pages may read the files", "only the app's own origin"},
+}
+
 // fieldAttrs explain the attributes of fields.
 var fieldAttrs = map[string]string{
 	"unique":   "no two rows, of one tenant, have the same value",
@@ -89,6 +99,7 @@ var declarations = map[string]string{
 	"functions": "functions that clients call by name",
 	"jobs":      "work in the background, with retries and schedules",
 	"routes":    "HTTP routes with a common prefix and common settings",
+	"assets":    "a directory whose files browsers load: assets(\"/\", dir: \"public\")",
 }
 
 // value is the value of a setting as written, on one line.

@@ -82,6 +82,8 @@ func (o outliner) decl(d syntax.Decl) protocol.DocumentSymbol {
 		return o.symbol("jobs", protocol.SymbolKindNamespace, d.Loc, d.Keyword, "", o.functions(d.Jobs)...)
 	case *syntax.RoutesDecl:
 		return o.group(d)
+	case *syntax.AssetsDecl:
+		return o.assets(d)
 	}
 	panic("BUG: unknown declaration")
 }
@@ -125,9 +127,19 @@ func (o outliner) group(d *syntax.RoutesDecl) protocol.DocumentSymbol {
 		case *syntax.RouteDecl:
 			items = append(items, o.symbol(item.Method.Name+" "+item.Path.Raw, protocol.SymbolKindMethod, item.Loc,
 				item.Method.Loc.To(item.Path.Loc), targetOf(item)))
+		case *syntax.AssetsDecl:
+			items = append(items, o.assets(item))
 		}
 	}
 	return o.symbol(name, protocol.SymbolKindNamespace, d.Loc, d.Keyword, "", items...)
+}
+
+func (o outliner) assets(d *syntax.AssetsDecl) protocol.DocumentSymbol {
+	name := "assets"
+	if d.Prefix != nil {
+		name += " " + d.Prefix.Raw
+	}
+	return o.symbol(name, protocol.SymbolKindFile, d.Loc, d.Keyword, "")
 }
 
 // maxSymbols limits the answer to a search of the workspace.

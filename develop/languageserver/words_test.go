@@ -16,6 +16,7 @@ func TestAllWordsAreExplained(t *testing.T) {
 		"declaration":            {words.Declarations, func(w string) bool { return declarations[w] != "" }},
 		"setting of a route":     {words.RouteSettings, func(w string) bool { return routeSettings[w].standard != "" }},
 		"setting of a job":       {words.JobSettings, func(w string) bool { return jobSettings[w].standard != "" }},
+		"setting of assets":      {words.AssetSettings, func(w string) bool { return assetSettings[w].standard != "" }},
 		"attribute of a field":   {words.FieldAttrs, func(w string) bool { return fieldAttrs[w] != "" }},
 		"attribute of an entity": {words.EntityAttrs, func(w string) bool { return entityAttrs[w] != "" }},
 		"part of a scope":        {words.ScopeAttrs, func(w string) bool { return scopeAttrs[w] != "" }},

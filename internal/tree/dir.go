@@ -29,7 +29,18 @@ const gitName = ".git"
 // refused, and so are special files, and the directories private with all that is in them: they have data of the
 // server. Entries named .git are omitted. The error is an *InvalidError with all problems.
 func OpenDir(base, dir string, private ...string) (*Tree, error) {
-	w := &walker{base: base, dir: dir}
+	t, _, err := open(&walker{base: base, dir: dir}, private)
+	return t, err
+}
+
+// OpenPublic is OpenDir for files that have URLs. Entries whose names begin with a dot are omitted, except the directory
+// .well-known (RFC 8615); omitted are their paths, sorted. Names that differ only in case are refused, because they are one
+// name in the directories of some systems, and so are names that are not printable UTF-8 or have a backslash.
+func OpenPublic(base, dir string, private ...string) (t *Tree, omitted []string, err error) {
+	return open(&walker{base: base, dir: dir, public: true, names: map[string]string{}}, private)
+}
+
+func open(w *walker, private []string) (t *Tree, omitted []string, err error) {
 	for _, path := range private {
 		if info, err := os.Stat(path); err == nil {
 			w.private = append(w.private, info)
@@ -37,9 +48,11 @@ func OpenDir(base, dir string, private ...string) (*Tree, error) {
 	}
 	w.run()
 	if found := w.wrong.list(); len(found) > 0 {
-		return nil, &InvalidError{found}
+		return nil, nil, &InvalidError{found}
 	}
-	return New(w.files, func(f File) ([]byte, error) { return readLocal(base, dir, f) })
+	slices.Sort(w.omitted)
+	t, err = New(w.files, func(f File) ([]byte, error) { return readLocal(w.base, w.dir, f) })
+	return t, w.omitted, err
 }
 
 // walker collects the files of a directory.
@@ -51,6 +64,9 @@ type walker struct {
 	directories int
 	bytes       int64
 	full        bool // a limit is reached
+	public      bool // as OpenPublic says
+	omitted     []string
+	names       map[string]string // of paths in lower case to paths, if public
 	wrong       problems
 	buffer      []byte
 }
@@ -152,7 +168,7 @@ func (w *walker) directory(path string, above []fs.FileInfo) {
 	for !w.full {
 		entries, err := d.ReadDir(1024)
 		for _, entry := range entries {
-			if entry.Name() != gitName && !w.full {
+			if !w.full && !w.omits(path, entry.Name()) {
 				w.entry(join(path, entry.Name()), entry.Type(), above)
 			}
 		}
@@ -172,9 +188,44 @@ func join(path, name string) string {
 	return path + "/" + name
 }
 
+// wellKnown is the only directory of public files whose name begins with a dot.
+const wellKnown = ".well-known"
+
+// omits reports whether an entry of the directory dir is not part of the tree.
+func (w *walker) omits(dir, name string) bool {
+	if !w.public {
+		return name == gitName
+	}
+	if name[0] != '.' || dir == "" && name == wellKnown {
+		return false
+	}
+	w.omitted = append(w.omitted, join(dir, name))
+	return true
+}
+
+// checkName returns what is wrong with the name of a public file or directory, or an empty text.
+func (w *walker) checkName(path string) string {
+	lower := strings.ToLower(path)
+	first, taken := w.names[lower]
+	switch {
+	case Quoted(path) != path:
+		return "has a control character, or is not UTF-8: give it another name"
+	case strings.Contains(path, `\`):
+		return "has a backslash: give it another name"
+	case taken:
+		return "differs only in the case of letters from " + join(w.dir, first) + ": give one of them another name"
+	}
+	w.names[lower] = path
+	return ""
+}
+
 // entry adds an entry of a directory.
 func (w *walker) entry(path string, mode fs.FileMode, above []fs.FileInfo) {
-	if problem := CheckPath(path); problem != "" {
+	problem := CheckPath(path)
+	if problem == "" && w.public {
+		problem = w.checkName(path)
+	}
+	if problem != "" {
 		w.refuse(path, problem)
 		return
 	}

@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -56,6 +57,52 @@ func TestADirectoryThatCannotBeATreeIsRefusedWithAllProblems(t *testing.T) {
 		if !ok || !slices.Equal(invalid.Problems, want) {
 			t.Errorf("%s:\n%v\nwant\n%s", dir, err, strings.Join(want, "\n"))
 		}
+	}
+}
+
+func TestPublicFilesHaveNoDotNamesAndOneCase(t *testing.T) {
+	app := t.TempDir()
+	write(t, app, map[string]string{
+		"good/index.html": "i", "good/a/b.js": "b", "good/.env": "x", "good/.git/config": "x", "good/a/.DS_Store": "x",
+		"good/.well-known/security.txt": "s", "good/a/.well-known/x": "x", "good/.well-known/.x": "x", "good/a b": "space",
+		"bad/Readme": "1", "bad/README": "2", "bad/Dir/a": "a", "bad/dir/b": "b", "bad/\xff": "x", "bad/new\nline": "x", `bad/back\slash`: "x",
+		"hidden/.env": "x", "outside": "x",
+	})
+	link(t, "../outside", filepath.Join(app, "bad", "leaves"))
+	link(t, "index.html", filepath.Join(app, "good", "home"))
+	made, omitted, err := tree.OpenPublic(app, "good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := contentsOf(t, made)
+	want := map[string]string{"index.html": "i", "home": "i", "a/b.js": "b", ".well-known/security.txt": "s", "a b": "space"}
+	if !maps.Equal(got, want) {
+		t.Errorf("files %v, want %v", got, want)
+	}
+	if want := []string{".env", ".git", ".well-known/.x", "a/.DS_Store", "a/.well-known"}; !slices.Equal(omitted, want) {
+		t.Errorf("omitted %q, want %q", omitted, want)
+	}
+	_, _, err = tree.OpenPublic(app, "bad")
+	invalid, ok := errors.AsType[*tree.InvalidError](err)
+	if !ok || len(invalid.Problems) != 6 {
+		t.Fatalf("got %v", err)
+	}
+	for i, want := range []string{
+		`"bad/\xff" has a control character, or is not UTF-8: give it another name`,
+		`"bad/new\nline" has a control character, or is not UTF-8: give it another name`,
+		`bad/README differs only in the case of letters from bad/Readme: give one of them another name`,
+		`bad/back\slash has a backslash: give it another name`,
+		`bad/dir differs only in the case of letters from bad/Dir: give one of them another name`,
+		`bad/leaves is a symbolic link that leaves the directory: copy its target into it`,
+	} {
+		// Which of two names is read first depends on the file system.
+		other := strings.NewReplacer("README", "Readme", "Readme", "README", "bad/dir", "bad/Dir", "bad/Dir", "bad/dir").Replace(want)
+		if !slices.Contains(invalid.Problems, want) && !slices.Contains(invalid.Problems, other) {
+			t.Errorf("problem %d: %q is not among\n%s", i, want, strings.Join(invalid.Problems, "\n"))
+		}
+	}
+	if _, _, err := tree.OpenPublic(app, "hidden"); err == nil || err.Error() != "directory hidden has no files: add some, or name another one" {
+		t.Errorf("got %v", err)
 	}
 }
 

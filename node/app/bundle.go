@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,13 +39,22 @@ func (a *App) Bundle(s *schema.Schema, sources []diag.Source) (*runtime.Bundle, 
 	return b, err
 }
 
-// ReadTrees gives the modules of a bundle of the app directory their files. The error is a *console.Problems with all
-// that is wrong with the directories.
+// ReadTrees gives the modules and the assets of a bundle of the app directory their files. The error is a
+// *console.Problems with all that is wrong with the directories.
 func (a *App) ReadTrees(b *runtime.Bundle) error {
+	_, err := a.ReadTreesWarned(b)
+	return err
+}
+
+// ReadTreesWarned is ReadTrees, and returns warnings about files of assets that are left out.
+func (a *App) ReadTreesWarned(b *runtime.Bundle) (warnings diag.List, err error) {
 	trees, found := a.trees(b.Schema)
+	assets, more := a.assets(b.Schema)
+	found.Append(more)
 	if found.HasErrors() {
-		return &console.Problems{What: "the files of modules cannot be read: " + console.Counted(found), Sources: b.Sources, List: found}
+		return nil, &console.Problems{What: "the files of the app cannot be read: " + console.Counted(found), Sources: b.Sources, List: found}
 	}
+	b.Assets = assets
 	for _, block := range a.blocks(b.Schema) {
 		for i := range b.Modules {
 			if b.Modules[i].ShortName() == block.Name {
@@ -52,7 +62,7 @@ func (a *App) ReadTrees(b *runtime.Bundle) error {
 			}
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // blocks are the module blocks of a schema, and that of handlers in Python if runner build has made files of them.
@@ -66,10 +76,37 @@ func (a *App) blocks(s *schema.Schema) []schema.Module {
 	return append(slices.Clip(s.Modules), *s.Python.Module())
 }
 
-// CheckTrees reports what is wrong with the directories that the module blocks name.
+// CheckTrees reports what is wrong with the directories of module blocks and assets, and warns about files that are left
+// out.
 func (a *App) CheckTrees(s *schema.Schema) diag.List {
 	_, found := a.trees(s)
+	_, more := a.assets(s)
+	found.Append(more)
 	return found
+}
+
+// assets reads the directories of assets.
+func (a *App) assets(s *schema.Schema) (trees map[string]*tree.Tree, found diag.List) {
+	trees, omitted, wrong := map[string]*tree.Tree{}, map[string][]string{}, map[string][]string{}
+	for i := range s.Assets {
+		declared := &s.Assets[i]
+		dir := declared.Dir
+		if trees[dir] == nil && wrong[dir] == nil {
+			read, left, err := tree.OpenPublic(a.Dir, dir, a.Data)
+			if invalid, ok := errors.AsType[*tree.InvalidError](err); ok {
+				wrong[dir] = invalid.Problems
+			} else {
+				trees[dir], omitted[dir] = read, left
+			}
+		}
+		has := false
+		if trees[dir] != nil {
+			_, has = trees[dir].Lookup(declared.SPA)
+		}
+		found.Append(declared.CheckFiles(wrong[dir], has))
+		found.Append(declared.NoteOmitted(omitted[dir]))
+	}
+	return trees, found
 }
 
 // trees reads the directories that the module blocks name. The data directory cannot be in one of them: it has the
@@ -106,6 +143,12 @@ func (a *App) BundleOf(rel release.Release, files []release.FileData) (*runtime.
 		case release.IsSchema(f.Name):
 			b.Sources = append(b.Sources, diag.Source{Name: f.Name, Text: f.Data})
 		}
+		if dir, ok := release.AssetsDir(f.Name); ok {
+			if b.Assets == nil {
+				b.Assets = map[string]*tree.Tree{}
+			}
+			b.Assets[dir] = f.Tree
+		}
 	}
 	var err error
 	if b.Schema, b.Refused, err = a.compile(b.Sources, !rel.Activated.IsZero()); err != nil {
@@ -131,9 +174,31 @@ func treeIn(files []release.FileData, name string) *tree.Tree {
 	return nil
 }
 
-// checkTrees refuses a stored release whose schema gives a module files that it does not have, or no files. Another
-// program than runner deploy has made it. The module of handlers in Python has files without a block.
+// checkTrees refuses a stored release whose schema gives a module files that it does not have, or no files, or names other
+// directories of assets than those that it has. Another program than runner deploy has made it. The module of handlers in
+// Python has files without a block.
 func checkTrees(b *runtime.Bundle) error {
+	declared := map[string]bool{}
+	for i := range b.Schema.Assets {
+		a := &b.Schema.Assets[i]
+		declared[a.Dir] = true
+		switch t := b.Assets[a.Dir]; {
+		case t == nil:
+			return fault.New(fault.Invalid, "the schema has assets of the directory %q, and the release has no %s: deploy the app again",
+				a.Dir, release.AssetsOf(a.Dir))
+		case a.SPA != "":
+			if _, has := t.Lookup(a.SPA); !has {
+				return fault.New(fault.Invalid, "%s of the release has no file %q, which spa: names: deploy the app again",
+					release.AssetsOf(a.Dir), a.SPA)
+			}
+		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(b.Assets)) {
+		if !declared[dir] {
+			return fault.New(fault.Invalid, "the release has %s, and the schema has no assets of that directory: deploy the app again",
+				release.AssetsOf(dir))
+		}
+	}
 	for _, m := range b.Modules {
 		block := b.Schema.Module(m.ShortName())
 		given := block != nil && block.Files != ""
@@ -162,6 +227,9 @@ func Files(b *runtime.Bundle) (files []release.FileData) {
 		if m.Files != nil {
 			files = append(files, release.FileData{Name: release.TreeOf(m.Name), Data: m.Files.Listing(), Tree: m.Files})
 		}
+	}
+	for _, dir := range slices.Sorted(maps.Keys(b.Assets)) {
+		files = append(files, release.FileData{Name: release.AssetsOf(dir), Data: b.Assets[dir].Listing(), Tree: b.Assets[dir]})
 	}
 	return files
 }

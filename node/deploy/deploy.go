@@ -36,7 +36,7 @@ type Upload struct {
 	// withoutDebug is the upload without debug files, for nodes whose version does not know them; nil: it
 	// has no debug files.
 	withoutDebug *Upload
-	// unusable are warnings about debug files that cannot be used.
+	// unusable are warnings about files that are not sent.
 	unusable diag.List
 	// Draws warns about random values that the modules draw before their first request.
 	Draws func(ctx context.Context) (diag.List, error)
@@ -49,7 +49,8 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*Upload, err
 	s, sources, invalid := a.Compile()
 	modules, broken := runtime.ReadModules(a.Dir)
 	bundle := &runtime.Bundle{Schema: cmp.Or(s, &schema.Schema{}), Sources: sources, Modules: modules}
-	broken = errors.Join(broken, a.ReadTrees(bundle))
+	omitted, unread := a.ReadTreesWarned(bundle)
+	broken = errors.Join(broken, unread)
 	check := func(ctx context.Context) error {
 		_, err := runtime.CheckModules(ctx, a.ToolOptions(), bundle)
 		return bundle.Explain(err)
@@ -87,6 +88,7 @@ func Read(ctx context.Context, a *app.App, key ed25519.PrivateKey) (*Upload, err
 	if plain := slices.DeleteFunc(slices.Clone(files), isDebug); len(plain) < len(files) {
 		u.withoutDebug = describe(plain)
 	}
+	u.unusable = omitted
 	for _, f := range modules {
 		if f.DebugErr != nil {
 			u.unusable.Warnf("", diag.Span{File: release.DebugOf(f.Name)}, "debug information %v; it is not sent, and failures of the module's handlers have no lines", f.DebugErr)

@@ -64,7 +64,7 @@ type Property struct {
 }
 
 // Kinds are the kinds of declarations, in the order in which they are reported.
-var Kinds = []string{"app", "route", "function", "job", "auth", "api keys", "scope", "grant", "entity", "field", "index", "policy", "type", "enum", "secret", "var", "outbound", "module", "file"}
+var Kinds = []string{"app", "route", "function", "job", "auth", "api keys", "scope", "grant", "entity", "field", "index", "policy", "type", "enum", "secret", "var", "outbound", "module", "assets", "file"}
 
 // declared is the name of the property of declarations that have one: what is written after the name.
 const declared = "declared"
@@ -184,6 +184,9 @@ func declarationsOf(r admin.ReleaseSources) (inventory, error) {
 	if s.Python != nil {
 		v.addModule(s.Python.Module())
 	}
+	for i := range s.Assets {
+		v.addAssets(r, &s.Assets[i])
+	}
 	for _, f := range r.Files {
 		if release.IsModule(f.Name) {
 			v.add("module", f.Name, "size", console.Plural(int(f.Size), "byte"))
@@ -244,6 +247,25 @@ func (v inventory) addModule(m *schema.Module) {
 	}
 }
 
+// addAssets adds a directory of assets with its effective settings, and its files.
+func (v inventory) addAssets(r admin.ReleaseSources, a *schema.Assets) {
+	var headers []string
+	for _, h := range a.Headers {
+		headers = append(headers, h.Name+": "+h.Value)
+	}
+	v.addRoute("assets", a.Path, a.Route())
+	for _, p := range []Property{
+		{Name: "directory", After: a.Dir}, {Name: "spa", After: a.SPA}, {Name: "headers", After: strings.Join(headers, ", ")},
+	} {
+		v.add("assets", a.Path, p.Name, p.After)
+	}
+	for _, f := range r.Files {
+		if f.Name == release.AssetsOf(a.Dir) {
+			v.add("assets", a.Path, "files", describeTree(r, f))
+		}
+	}
+}
+
 // compareFiles returns the files that differ in trees of both releases. Of a tree that one of them does not have, the
 // module says how many files there are.
 func compareFiles(before, after admin.ReleaseSources) (changes []Change) {
@@ -255,8 +277,12 @@ func compareFiles(before, after admin.ReleaseSources) (changes []Change) {
 		if len(old) == 0 {
 			continue
 		}
-		module, _ := release.ModuleOf(listing)
-		name := func(f tree.File) string { return module + " " + tree.Quoted(f.Path) }
+		in, _ := release.ModuleOf(listing)
+		in += " "
+		if dir, ok := release.AssetsDir(listing); ok {
+			in = dir + "/"
+		}
+		name := func(f tree.File) string { return in + tree.Quoted(f.Path) }
 		for _, f := range files {
 			was, known := old[f.Path]
 			delete(old, f.Path)

@@ -229,6 +229,47 @@ file
 	}
 }
 
+func TestADifferenceNamesTheFilesOfAssets(t *testing.T) {
+	with := func(id, settings string, contents map[string]string) admin.ReleaseSources {
+		v := version(id, "assets(\"/app\", dir: \"web/dist\""+settings+")\n", "a")
+		var files []tree.File
+		for path, content := range contents {
+			files = append(files, tree.File{Path: path, Size: int64(len(content)), SHA256: sha256.Sum256([]byte(content))})
+		}
+		made, err := tree.New(files, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.Files = append(v.Files, release.File{Name: "assets/web/dist.tree", Size: 1, Digest: made.Digest()})
+		v.Listings = map[string][]tree.File{"assets/web/dist.tree": made.List()}
+		return v
+	}
+	d, err := deploy.Compare(with("rel_a", "", map[string]string{"same": "a", "index.html": "b"}),
+		with("rel_b", `, spa: "index.html", rateLimit: 5/second by ip, headers: { "X-A": "b", "Referrer-Policy": "" }`, map[string]string{"same": "a", "index.html": "bb", "new.js": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := d.Print(&console.Console{Stdout: &out, Stderr: io.Discard}); err != nil {
+		t.Fatal(err)
+	}
+	got := regexp.MustCompile(", [0-9a-f]{64}").ReplaceAllString(out.String(), "")
+	const want = `from rel_a to rel_b
+assets
+  ~ /app
+      rateLimit: not set → 5/second by ip
+      spa: not set → index.html
+      headers: not set → X-A: b, Referrer-Policy: 
+      files: 2 files, 2 bytes → 3 files, 3 bytes
+file
+  ~ web/dist/index.html  size: 1 byte → 2 bytes
+  + web/dist/new.js  size: 0 bytes
+`
+	if got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
 func TestADifferenceIsPrintedWithMarks(t *testing.T) {
 	d, err := deploy.Compare(
 		version("rel_a", "secret A\nroutes(\"/\", auth: none) { GET /a -> a (timeout: 1s)  GET /b -> b }\n"),

@@ -32,7 +32,7 @@ type Manifest struct {
 }
 
 // File is a file of a release: "app.schema", "build/app.wasm", "build/app.debug", or "build/app.tree", which lists the
-// files of a directory. The contents of these are blobs of their own, and not files of the release.
+// files of a module's directory, or "assets/public.tree", which lists those of the directory of assets "public". The contents of these are blobs of their own, and not files of the release.
 type File struct {
 	Name   string       `json:"name"`
 	Size   int64        `json:"size"` // bytes
@@ -116,7 +116,7 @@ func (m Manifest) Check() error {
 		switch kind := kindOf(f.Name); {
 		case kind == "":
 			refuse(
-				"file %.80q cannot be part of a release: name a schema file, such as app.schema, a module, such as build/app.wasm, its debug file, build/app.debug, or the listing of its files, build/app.tree",
+				"file %.80q cannot be part of a release: name a schema file, such as app.schema, a module, such as build/app.wasm, its debug file, build/app.debug, or the listing of its files, build/app.tree; or the listing of assets, such as assets/public.tree",
 				f.Name)
 		case names[f.Name]:
 			refuse("file %q is listed twice", f.Name)
@@ -131,7 +131,7 @@ func (m Manifest) Check() error {
 	for _, f := range m.Files {
 		switch module, ok := ModuleOf(f.Name); {
 		case !ok || names[module]:
-		case IsTree(f.Name):
+		case kindOf(f.Name) == treeFile:
 			refuse("listing %q has no module in the release: add %s, or remove the listing", f.Name, module)
 		default:
 			refuse("debug file %q has no module in the release: add %s, or remove the debug file", f.Name, module)
@@ -152,6 +152,7 @@ const (
 	moduleFile = "module"
 	debugFile  = "debug file"
 	treeFile   = "listing"
+	assetsFile = "listing of assets"
 )
 
 // suffixes are those of the kinds of files in build/.
@@ -159,6 +160,12 @@ var suffixes = map[string]string{moduleFile: ".wasm", debugFile: ".debug", treeF
 
 // kindOf returns the kind of a file by its name; "" if a release cannot have it.
 func kindOf(name string) string {
+	if dir, ok := assetsDir(name); ok {
+		if tree.CheckPath(dir) != "" || strings.Contains(dir, `\`) || !isPlain(name) {
+			return ""
+		}
+		return assetsFile
+	}
 	kind := schemaFile
 	base, found := strings.CutSuffix(name, ".schema")
 	if !found {
@@ -190,8 +197,33 @@ func DebugOf(module string) string {
 	return strings.TrimSuffix(module, suffixes[moduleFile]) + suffixes[debugFile]
 }
 
-// IsTree reports whether a file of a release is the listing of the files of a module.
-func IsTree(name string) bool { return kindOf(name) == treeFile }
+// IsTree reports whether a file of a release lists files: those of a module, or assets.
+func IsTree(name string) bool {
+	kind := kindOf(name)
+	return kind == treeFile || kind == assetsFile
+}
+
+// The name of a listing of assets has its directory between these.
+const (
+	assetsPrefix = "assets/"
+	assetsSuffix = ".tree"
+)
+
+func assetsDir(name string) (dir string, ok bool) {
+	if dir, ok = strings.CutPrefix(name, assetsPrefix); ok {
+		dir, ok = strings.CutSuffix(dir, assetsSuffix)
+	}
+	return dir, ok
+}
+
+// AssetsOf returns the name of the listing of a directory of assets.
+func AssetsOf(dir string) string { return assetsPrefix + dir + assetsSuffix }
+
+// AssetsDir returns the directory of a listing of assets. ok is false if name is not that of one.
+func AssetsDir(name string) (dir string, ok bool) {
+	dir, ok = assetsDir(name)
+	return dir, ok && kindOf(name) == assetsFile
+}
 
 // TreeOf returns the name of the listing of the files of a module.
 func TreeOf(module string) string {

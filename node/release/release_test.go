@@ -115,6 +115,12 @@ func TestAManifestThatIsNotValidIsRefused(t *testing.T) {
 		"129 files":                      {App: "shop", Files: slices.Repeat([]release.File{good}, 129)},
 		`file "a.debug" cannot`:          {App: "shop", Files: []release.File{good, file("a.debug", 1)}},
 		`debug file "build/a.debug" has no module in the release: add build/a.wasm, or remove the debug file`: {App: "shop", Files: []release.File{good, file("build/a.debug", 1), file("build/b.wasm", 1)}},
+		`file "assets/.tree" cannot`:          {App: "shop", Files: []release.File{good, file("assets/.tree", 1)}},
+		`file "assets/../x.tree" cannot`:      {App: "shop", Files: []release.File{good, file("assets/../x.tree", 1)}},
+		`file "assets//x.tree" cannot`:        {App: "shop", Files: []release.File{good, file("assets//x.tree", 1)}},
+		`file "assets/a\\b.tree" cannot`:      {App: "shop", Files: []release.File{good, file(`assets/a\b.tree`, 1)}},
+		`file "assets/a\nb.tree" cannot`:      {App: "shop", Files: []release.File{good, file("assets/a\nb.tree", 1)}},
+		`file "assets/public/a.js" cannot be`: {App: "shop", Files: []release.File{good, file("assets/public/a.js", 1)}},
 		"bytes together": {App: "shop", Files: slices.Collect(func(yield func(release.File) bool) {
 			yield(good)
 			for i := range 9 {

@@ -14,7 +14,7 @@ import (
 	"runner.example/state/store"
 )
 
-// TreeInfo describes the tree of files of a module.
+// TreeInfo describes the tree of files of a module, or of assets.
 type TreeInfo struct {
 	// Name is the file of the release that lists them.
 	Name  string `json:"name"`
@@ -47,10 +47,28 @@ func ContentOf(name string, f tree.File) File {
 	return File{Name: tree.Quoted(f.Path) + " of " + name, Size: f.Size, Digest: f.SHA256}
 }
 
-// checkTrees returns why the trees of a release are too large together, a fault with the code Invalid. Equal ones count
-// once.
+// checkTrees returns why the trees of a release are too large together, a fault with the code Invalid: those of modules,
+// or those of assets.
 func checkTrees(m Manifest, trees []TreeInfo) error {
-	files, bytes, counted := 0, int64(0), map[store.Digest]bool{}
+	of := func(assets bool, what string) error {
+		files, bytes := measure(m, slices.DeleteFunc(slices.Clone(trees), func(info TreeInfo) bool {
+			_, is := AssetsDir(info.Name)
+			return is != assets
+		}))
+		if files > tree.MaxFiles {
+			return fault.New(fault.Invalid, "the directories of %s have %d files together, and the limit is %d", what, files, tree.MaxFiles)
+		}
+		if bytes > tree.MaxBytes {
+			return fault.New(fault.Invalid, "the directories of %s have %d bytes together, and the limit is %d", what, bytes, tree.MaxBytes)
+		}
+		return nil
+	}
+	return errors.Join(of(false, "the modules"), of(true, "assets"))
+}
+
+// measure returns how many files, and bytes of them, the trees of a release have together. Equal ones count once.
+func measure(m Manifest, trees []TreeInfo) (files int, bytes int64) {
+	counted := map[store.Digest]bool{}
 	for _, info := range trees {
 		at := slices.IndexFunc(m.Files, func(f File) bool { return f.Name == info.Name })
 		if digest := m.Files[at].Digest; !counted[digest] {
@@ -59,13 +77,7 @@ func checkTrees(m Manifest, trees []TreeInfo) error {
 			bytes += info.Bytes
 		}
 	}
-	if files > tree.MaxFiles {
-		return fault.New(fault.Invalid, "the directories of the modules have %d files together, and the limit is %d", files, tree.MaxFiles)
-	}
-	if bytes > tree.MaxBytes {
-		return fault.New(fault.Invalid, "the directories of the modules have %d bytes together, and the limit is %d", bytes, tree.MaxBytes)
-	}
-	return nil
+	return files, bytes
 }
 
 // given returns the contents of files that are here, with their manifest.

@@ -104,6 +104,42 @@ func TestAReleaseHasTheTreeOfItsModule(t *testing.T) {
 	}
 }
 
+func TestAReleaseHasTheTreesOfItsAssets(t *testing.T) {
+	st := open(t, store.Options{})
+	r := release.New(st, release.Options{Keep: 10})
+	name := release.AssetsOf("web/dist")
+	with := func(contents map[string]string) []release.FileData {
+		made := treeOf(t, contents)
+		return append(files("one"), release.FileData{Name: name, Data: made.Listing(), Tree: made})
+	}
+	contents := map[string]string{"index.html": "<p>", "a/b.js": "b()"}
+	rel := addFiles(t, st, r, with(contents))
+	if want := []release.TreeInfo{{Name: "assets/web/dist.tree", Files: 2, Bytes: 6}}; !slices.Equal(rel.Trees, want) {
+		t.Errorf("the trees are %+v, want %+v", rel.Trees, want)
+	}
+	if got := contentsOf(t, r, rel.ID); !maps.Equal(got, contents) {
+		t.Errorf("read %q, want %q", got, contents)
+	}
+	changed := addFiles(t, st, r, with(map[string]string{"index.html": "<p>", "a/b.js": "c()"}))
+	if changed.ID == rel.ID {
+		t.Error("another content, and the same release")
+	}
+	if dir, ok := release.AssetsDir(name); !ok || dir != "web/dist" || !release.IsTree(name) {
+		t.Errorf("%s is the listing of %q, %v", name, dir, ok)
+	}
+	if _, ok := release.AssetsDir("build/app.tree"); ok {
+		t.Error("the listing of a module is one of assets")
+	}
+	if module, ok := release.ModuleOf(name); ok {
+		t.Errorf("assets are files of the module %s", module)
+	}
+	// A client that has one content sends the other.
+	missing, err := r.Missing(t.Context(), release.Describe("shop", with(contents)))
+	if err != nil || len(missing) != 0 {
+		t.Errorf("missing %v, %v", missing, err)
+	}
+}
+
 // A client sends the listing first. Then the node says which contents it lacks.
 func TestAReleaseWithATreeIsAddedWhenAllContentsAreThere(t *testing.T) {
 	st := open(t, store.Options{})
@@ -207,6 +243,15 @@ func TestTreesAreLimitedTogether(t *testing.T) {
 	}
 	const want = "24000 files together, and the limit is 20000"
 	if _, err := r.Stage(t.Context(), "shop", sent(first, second), someone); fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) {
+		t.Errorf("staged: %v", err)
+	}
+	// Assets have limits of their own.
+	assets := release.FileData{Name: release.AssetsOf("public"), Data: second.Data, Tree: second.Tree}
+	if _, err := r.Stage(t.Context(), "shop", sent(first, assets), someone); err != nil {
+		t.Error(err)
+	}
+	more := release.FileData{Name: release.AssetsOf("docs"), Data: first.Data, Tree: first.Tree}
+	if _, err := r.Stage(t.Context(), "shop", sent(assets, more), someone); fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), "of assets have "+want) {
 		t.Errorf("staged: %v", err)
 	}
 	for _, f := range sent(first, second) {

@@ -190,6 +190,10 @@ func (m *Match) decode(raw []byte) []byte {
 	return m.buf[from:len(m.buf):len(m.buf)]
 }
 
+// Decoded returns a target that Match has not found to be a BadPath, percent-decoded: the target itself if nothing is
+// encoded. It is valid until m or the target is reused.
+func (m *Match) Decoded(target []byte) []byte { return m.decode(target) }
+
 // node has the routes of one method that share the segments down to here. The part of a
 // path that is left at a node depends only on its depth, so a search visits each node at
 // most once, in spite of backtracking.

@@ -49,8 +49,11 @@ type group struct {
 // checkRoutes checks all groups and routes and builds the model's routes.
 func (c *routeChecker) checkRoutes() {
 	for _, d := range c.decls {
-		if routes, ok := d.(*syntax.RoutesDecl); ok {
-			c.checkGroup(routes, group{})
+		switch d := d.(type) {
+		case *syntax.RoutesDecl:
+			c.checkGroup(d, group{})
+		case *syntax.AssetsDecl:
+			c.checkAssets(d, group{})
 		}
 	}
 }
@@ -75,6 +78,8 @@ func (c *routeChecker) checkGroup(d *syntax.RoutesDecl, in group) {
 			c.checkGroup(item, in)
 		case *syntax.RouteDecl:
 			c.checkRoute(item, in)
+		case *syntax.AssetsDecl:
+			c.checkAssets(item, in)
 		}
 	}
 }
@@ -114,6 +119,7 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	if ok {
 		route.Auth = auth
 		c.checkAccess(set, auth, span, label)
+		c.warnUnguarded(set, auth, span, label)
 		if auth.None && set.verify == nil && set.rate == nil {
 			c.Warnf("W416", span,
 				"%s has auth none, no verify: and no rateLimit: any client can run it without limit (write `rateLimit: none` if that is meant)",
@@ -267,13 +273,6 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 		c.Missing("cookie", "E430", set.mints.Name.Loc,
 			"mints: %s creates cookie sessions, but auth does not declare `session cookie`: add it", label)
 	}
-	if !c.schema.Typed && !c.unguarded && !c.MayDeclare("entity") && len(c.granted) > 0 &&
-		(auth.Session || auth.None && set.as == nil) {
-		c.unguarded = true
-		c.Warnf("W203", span,
-			"%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)",
-			label)
-	}
 	if auth.Session && slices.Contains(set.origins(), anyOrigin) {
 		c.Errorf("E428", span,
 			"cors: \"*\" on %s, which accepts sessions: list the origins whose pages may read the responses", label)
@@ -285,6 +284,17 @@ func (c *routeChecker) checkAccess(set routeSettings, auth schema.Auth, span dia
 		if rate.By != nil && rate.By.Name == "tenant" {
 			c.Missing("tenant", "E423", rate.Loc, "`by tenant` on %s, whose callers have no tenant", label)
 		}
+	}
+}
+
+// warnUnguarded warns once, if a handler reaches rows that no rule guards.
+func (c *routeChecker) warnUnguarded(set routeSettings, auth schema.Auth, span diag.Span, label string) {
+	if !c.schema.Typed && !c.unguarded && !c.MayDeclare("entity") && len(c.granted) > 0 &&
+		(auth.Session || auth.None && set.as == nil) {
+		c.unguarded = true
+		c.Warnf("W203", span,
+			"%s reaches every row of its caller's tenant: no entity is declared, so only API keys are restricted, by their grants (declare entities to deny by default)",
+			label)
 	}
 }
 
@@ -347,6 +357,7 @@ func (c *routeChecker) checkFunction(d *syntax.FunctionDecl, in routeSettings) {
 		var ok bool
 		if f.Auth, ok = c.effectiveAuth(set, d.Name.Loc, "E500", d.Name.Name); ok {
 			c.checkAccess(set, f.Auth, d.Name.Loc, d.Name.Name)
+			c.warnUnguarded(set, f.Auth, d.Name.Loc, d.Name.Name)
 			if f.Auth.None && set.verify == nil {
 				c.Warnf("W502", d.Name.Loc, "@expose %s has auth none: any client can call it", d.Name.Name)
 			}

@@ -22,6 +22,7 @@ type settingsChecker struct {
 type routeSettings struct {
 	auth, rate, as, body, upload, timeout, stream, live, input, query, verify, csrf, mints, cors *syntax.RouteSetting
 	retries, backoff, concurrency, schedule                                                      *syntax.RouteSetting // of jobs
+	dir, spa, headers                                                                            *syntax.RouteSetting // of assets
 }
 
 // with returns the settings of an inner route, group or function with the given list. Some
@@ -69,6 +70,12 @@ func (s routeSettings) with(list *syntax.RouteSettings) routeSettings {
 			s.concurrency = set
 		case "schedule":
 			s.schedule = set
+		case "dir":
+			s.dir = set
+		case "spa":
+			s.spa = set
+		case "headers":
+			s.headers = set
 		}
 	}
 	return s
@@ -97,6 +104,7 @@ const (
 	onFunction
 	onJobs
 	onJob
+	onAssets
 )
 
 // checkSettings checks a list of settings.

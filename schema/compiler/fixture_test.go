@@ -31,7 +31,7 @@ var codes = strings.Fields(`
 	E400 E401 E402 E403 E404 E405 E406 E407 E408 E409 E410 E411 E412 E413 E414 E415 W416 E418 W418 E419
 	E420 E421 E422 E423 E424 E425 E426 E427 E428 W429 E430 E431 E432 E433 E434
 	E500 E501 W502 E503 E510 E511 E512 E513 E514 E515 W516 E520 E530 E531 E532 E540 E541 W541 E542 E543 E550 E551 E552 E553
-	E555 E556 E557 E558 E559 E560
+	E555 E556 E557 E558 E559 E560 E570 E571 E572 E573 E574 E575 W576
 `)
 
 var (
@@ -40,13 +40,16 @@ var (
 	exportsLine = regexp.MustCompile(`(?m)^//! exports:(.*)$`)
 	modulesLine = regexp.MustCompile(`(?m)^//! modules:(.*)$`)
 	absentLine  = regexp.MustCompile(`(?m)^//! absent: (.*)$`)
+	assetsLine  = regexp.MustCompile(`(?m)^//! lacks files: (.*)$`)
+	omitsLine   = regexp.MustCompile(`(?m)^//! omits: (.*)$`)
 	plainLine   = regexp.MustCompile(`(?m)^//! without initialization:(.*)$`)
 )
 
 // fixture is a schema file with its expected diagnostics in comments, `//! LINE:COL CODE`. The
 // comment `//! exports: a b` has the names that modules export, `//! modules: a b` the names of the
 // modules, `//! without initialization: a b` the modules that run no code before a request, and `//! absent: a b` the
-// directories of files that do not exist.
+// directories of files that do not exist. `//! lacks files: a b` has the directories of assets that do not exist; the
+// others lack the file of spa. `//! omits: a b` has files that are left out of all directories of assets.
 // `//! set: NAME=text` sets a variable, and with `//! without values` variables need no value.
 type fixture struct {
 	src    diag.Source
@@ -86,6 +89,20 @@ func (f fixture) check() diag.List {
 			if slices.Contains(strings.Fields(string(m[1])), module.Files) {
 				found.Append(module.CheckFiles([]string{"directory " + module.Files + " does not exist: create it, or name another directory"}))
 			}
+		}
+	}
+	if m := assetsLine.FindSubmatch(f.src.Text); m != nil && s != nil {
+		for _, a := range s.Assets {
+			var problems []string
+			if slices.Contains(strings.Fields(string(m[1])), a.Dir) {
+				problems = []string{"directory " + a.Dir + " does not exist: create it, or name another directory"}
+			}
+			found.Append(a.CheckFiles(problems, false))
+		}
+	}
+	if m := omitsLine.FindSubmatch(f.src.Text); m != nil && s != nil {
+		for _, a := range s.Assets {
+			found.Append(a.NoteOmitted(strings.Fields(string(m[1]))))
 		}
 	}
 	if m := plainLine.FindSubmatch(f.src.Text); m != nil && s != nil {

@@ -332,6 +332,8 @@ func (p *printer) decl(d syntax.Decl) {
 		p.block(len(d.Jobs), true, "", "", func(i int) { p.function(d.Jobs[i]) })
 	case *syntax.RoutesDecl:
 		p.routes(d)
+	case *syntax.AssetsDecl:
+		p.assets(d)
 	}
 }
 
@@ -646,15 +648,25 @@ func (p *printer) function(f *syntax.FunctionDecl) {
 
 // ---- routes ----
 
-func (p *printer) routes(d *syntax.RoutesDecl) {
-	p.emit("routes")
-	p.list("(", ")", 1+len(d.Settings.List), func(i int) {
+// prefixed writes `("/prefix", settings)`.
+func (p *printer) prefixed(prefix *syntax.Literal, settings *syntax.RouteSettings) {
+	p.list("(", ")", 1+len(settings.List), func(i int) {
 		if i == 0 {
-			p.literal(d.Prefix)
+			p.literal(prefix)
 			return
 		}
-		p.routeSetting(d.Settings.List[i-1])
+		p.routeSetting(settings.List[i-1])
 	})
+}
+
+func (p *printer) assets(d *syntax.AssetsDecl) {
+	p.emit("assets")
+	p.prefixed(d.Prefix, d.Settings)
+}
+
+func (p *printer) routes(d *syntax.RoutesDecl) {
+	p.emit("routes")
+	p.prefixed(d.Prefix, d.Settings)
 	columns := p.columns(d.Items)
 	p.block(len(d.Items), true, "", "", func(i int) {
 		switch item := d.Items[i].(type) {
@@ -662,6 +674,8 @@ func (p *printer) routes(d *syntax.RoutesDecl) {
 			p.route(item, columns[i])
 		case *syntax.RoutesDecl:
 			p.routes(item)
+		case *syntax.AssetsDecl:
+			p.assets(item)
 		}
 	})
 }
@@ -757,6 +771,16 @@ func (p *printer) routeSetting(s *syntax.RouteSetting) {
 		p.emit(s.Word.Name)
 	case s.Origins != nil:
 		p.value(s.Origins)
+	case s.Text != nil:
+		p.literal(s.Text)
+	case s.Headers != nil:
+		fields := s.Headers.Fields
+		p.block(len(fields), false, ",", ",", func(i int) {
+			p.literal(fields[i].Name)
+			p.emit(":")
+			p.space()
+			p.literal(fields[i].Value)
+		})
 	case s.Concurrency != nil:
 		p.literal(s.Concurrency.Count)
 		if s.Concurrency.By != nil {

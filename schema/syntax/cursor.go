@@ -507,7 +507,7 @@ func (c *cursor) bareNames(what string, stop ...string) ([]Ident, bool) {
 
 var declWords = []string{
 	"app", "auth", "secret", "var", "outbound", "module", "python", "enum", "type", "entity", "apiKeys",
-	"functions", "jobs", "routes",
+	"functions", "jobs", "routes", "assets",
 }
 
 // beginsDecl reports that word, followed by the tokens after, can only begin a top-level
@@ -528,7 +528,7 @@ func beginsDecl(word string, after []token) bool {
 		return after[0].is("{") || after[0].is("(") && slices.Contains(settingWords, after[1].text)
 	case "jobs":
 		return after[0].is("{") || after[0].is("(") && slices.Contains(jobSettings, after[1].text)
-	case "routes":
+	case "routes", "assets":
 		return after[0].is("(") && after[1].kind == tokString
 	}
 	return false
@@ -540,7 +540,10 @@ func (c *cursor) atDecl() bool {
 	if c.tok.kind != tokIdent || c.tok.span.Start.Col != 1 || !slices.Contains(declWords, c.tok.text) {
 		return false
 	}
-	return c.tok.text != c.inside && beginsDecl(c.tok.text, c.peek(2))
+	if c.tok.text == c.inside || c.inside == "routes" && c.tok.text == "assets" {
+		return false
+	}
+	return beginsDecl(c.tok.text, c.peek(2))
 }
 
 // inParens reads `( one )`; what describes the content in an error.

@@ -145,6 +145,8 @@ func (p *parser) declaration(word string, keyword diag.Span, doc string) Decl {
 		return p.jobsDecl(keyword, doc)
 	case "routes":
 		return p.routesDecl(keyword, doc)
+	case "assets":
+		return p.assetsDecl(keyword, doc)
 	}
 	panic("BUG: unknown declaration " + word)
 }

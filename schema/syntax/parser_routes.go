@@ -11,8 +11,9 @@ var (
 	settingWords = []string{
 		"auth", "rateLimit", "as", "body", "upload", "timeout", "stream", "live", "input", "query", "verify", "csrf", "mints", "cors",
 	}
-	jobSettings = []string{"as", "retries", "backoff", "timeout", "concurrency", "schedule"}
-	authModes   = []string{"none", "session", "apiKey", "anyOf"}
+	jobSettings   = []string{"as", "retries", "backoff", "timeout", "concurrency", "schedule"}
+	assetSettings = []string{"dir", "spa", "headers", "auth", "rateLimit", "cors"}
+	authModes     = []string{"none", "session", "apiKey", "anyOf"}
 )
 
 func (p *parser) functionsDecl(keyword diag.Span, doc string) Decl {
@@ -111,12 +112,8 @@ func (p *parser) unknownFunctionAttr() {
 }
 
 func (p *parser) routesDecl(keyword diag.Span, doc string) *RoutesDecl {
-	d := &RoutesDecl{Doc: doc, Keyword: keyword, Settings: &RouteSettings{Node: Node{p.here()}}}
-	if p.is("(") {
-		p.groupSettings(d)
-	} else {
-		p.expected(`"(" and the prefix of the group`)
-	}
+	d := &RoutesDecl{Doc: doc, Keyword: keyword}
+	d.Prefix, d.Settings = p.prefixed("the prefix of the group", settingWords)
 	if p.lacksBody(keyword) {
 		d.Loc = p.from(keyword)
 		return d
@@ -129,28 +126,65 @@ func (p *parser) routesDecl(keyword diag.Span, doc string) *RoutesDecl {
 	return d
 }
 
-// groupSettings reads `("/prefix", settings)`.
-func (p *parser) groupSettings(d *RoutesDecl) {
+// prefixed reads `("/prefix", settings)`. The prefix is nil if it could not be read; what describes it in an error.
+func (p *parser) prefixed(what string, known []string) (prefix *Literal, settings *RouteSettings) {
+	settings = &RouteSettings{Node: Node{p.here()}}
+	if !p.is("(") {
+		p.expected(`"(" and ` + what)
+		return nil, settings
+	}
 	start, first, errs := p.tok.span, true, len(p.errs)
 	closer := p.list(")", p.atSetting, func() bool {
 		if !first {
-			return p.setting(d.Settings, settingWords)
+			return p.setting(settings, known)
 		}
 		first = false
 		if p.atSetting() { // the prefix is missing
-			p.expected("the prefix of the group")
-			return p.setting(d.Settings, settingWords)
+			p.expected(what)
+			return p.setting(settings, known)
 		}
-		lit, ok := p.literalOf(StringLit, "the prefix of the group")
+		lit, ok := p.literalOf(StringLit, what)
 		if ok {
-			d.Prefix = lit
+			prefix = lit
 		}
 		return ok
 	})
-	d.Settings.Loc = p.from(start)
+	settings.Loc = p.from(start)
 	if first {
-		p.emptyList(errs, closer, "the prefix of the group")
+		p.emptyList(errs, closer, what)
 	}
+	return prefix, settings
+}
+
+func (p *parser) assetsDecl(keyword diag.Span, doc string) *AssetsDecl {
+	d := &AssetsDecl{Doc: doc, Keyword: keyword}
+	d.Prefix, d.Settings = p.prefixed("the prefix of the assets", assetSettings)
+	d.Loc = p.from(keyword)
+	return d
+}
+
+// headers reads `{ "Name": "value", … }`.
+func (p *parser) headers() (*HeadersValue, bool) {
+	if !p.is("{") {
+		p.expected(`headers in braces, such as { "Content-Security-Policy": "default-src 'self'" }`)
+		return nil, false
+	}
+	v, start := &HeadersValue{}, p.tok.span
+	p.block(true, func() bool {
+		name, ok := p.literalOf(StringLit, "the name of a header in quotes")
+		if !ok || !p.expect(":") {
+			return false
+		}
+		value, ok := p.literalOf(StringLit, "the value of the header in quotes")
+		if !ok {
+			return false
+		}
+		v.Fields = append(v.Fields, &HeaderField{Node{p.from(name.Loc)}, name, value})
+		p.accept(",")
+		return true
+	})
+	v.Loc = p.from(start)
+	return v, true
 }
 
 func (p *parser) routeItem(d *RoutesDecl) bool {
@@ -159,6 +193,11 @@ func (p *parser) routeItem(d *RoutesDecl) bool {
 		keyword, doc := p.tok.span, p.tok.doc
 		p.next()
 		d.Items = append(d.Items, p.routesDecl(keyword, doc))
+		return true
+	case p.isWord("assets"):
+		keyword, doc := p.tok.span, p.tok.doc
+		p.next()
+		d.Items = append(d.Items, p.assetsDecl(keyword, doc))
 		return true
 	case p.isWord(methods...):
 		r, ok := p.route(p.tok.text)
@@ -171,9 +210,9 @@ func (p *parser) routeItem(d *RoutesDecl) bool {
 		return false
 	}
 	word := p.tok.text
-	const want = "expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY) or routes(...), found %q%s"
-	p.note("E106", p.tok.span, want, word, diag.DidYouMean(word, methods, []string{"routes"}))
-	meant := diag.Suggest(word, methods, []string{"routes"})
+	const want = "expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY), routes(...) or assets(...), found %q%s"
+	p.note("E106", p.tok.span, want, word, diag.DidYouMean(word, methods, []string{"routes", "assets"}))
+	meant := diag.Suggest(word, methods, []string{"routes", "assets"})
 	p.unread = p.unread || meant == ""
 	after := p.peek(1)[0]
 	switch {
@@ -182,7 +221,12 @@ func (p *parser) routeItem(d *RoutesDecl) bool {
 		p.next()
 		d.Items = append(d.Items, p.routesDecl(keyword, doc))
 		return true
-	case meant == "routes":
+	case meant == "assets" && after.is("("):
+		keyword, doc := p.tok.span, p.tok.doc
+		p.next()
+		d.Items = append(d.Items, p.assetsDecl(keyword, doc))
+		return true
+	case meant == "routes", meant == "assets":
 		p.unread = true
 		return false
 	}
@@ -336,6 +380,12 @@ func (p *parser) settingValue(s *RouteSetting) (ok bool) {
 		s.Concurrency, ok = p.concurrency()
 	case "schedule":
 		s.Schedule, ok = p.schedule()
+	case "dir", "spa":
+		s.Text, ok = p.literalOf(StringLit, map[string]string{
+			"dir": `a directory such as "public"`, "spa": `a file such as "index.html"`,
+		}[s.Name.Name])
+	case "headers":
+		s.Headers, ok = p.headers()
 	case "verify":
 		s.Verify, ok = p.verify()
 	case "upload", "csrf":

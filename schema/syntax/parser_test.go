@@ -43,14 +43,14 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 	}{
 		{"rotes(\"/\", auth: none) {\n  get /a -> a\n  GET /b = b\n  fly /a/*b -> c\n  GET -> d\n}", []string{
 			`1:1 E101 unknown declaration "rotes" (did you mean "routes"?)`,
-			`2:3 E106 expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY) or routes(...), found "get" (did you mean "GET"?)`,
+			`2:3 E106 expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY), routes(...) or assets(...), found "get" (did you mean "GET"?)`,
 			`3:10 E100 expected "->", found "="`,
-			`4:3 E106 expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY) or routes(...), found "fly"`,
+			`4:3 E106 expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY), routes(...) or assets(...), found "fly"`,
 			`5:7 E100 expected a path, found "->"`,
 		}},
 		{"app\nsecret X\nthing Y { a: b }\nenum E { }\n)", []string{
 			`2:1 E100 expected the app's name, found "secret"`,
-			`3:1 E101 unknown declaration "thing": use app, auth, secret, var, outbound, module, python, enum, type, entity, apiKeys, functions, jobs or routes`,
+			`3:1 E101 unknown declaration "thing": use app, auth, secret, var, outbound, module, python, enum, type, entity, apiKeys, functions, jobs, routes or assets`,
 			`4:10 E100 expected a value of the enum, found "}"`,
 			`5:1 E100 expected a declaration, found ")"`,
 		}},
@@ -114,6 +114,16 @@ func TestEachErrorIsReportedOnceAndHidesNoOther(t *testing.T) {
 			`5:33 E100 expected "," or ")", found "session"`,
 			`5:43 E103 unknown setting "nope": use auth, rateLimit, as, body, upload, timeout, stream, live, input, query, verify, csrf, mints or cors`,
 			`6:16 E100 expected a setting, found ")"`,
+		}},
+		{"assets(\"/\", dir: public, spa: 1, headers: {\n  X: \"a\"\n  \"Y\" \"b\"\n  \"Z\": 1, \"W\": \"d\"\n}, dri: \"a\")\nassets \"/\"\nroutes(\"/\", auth: none) {\nassets(\"/a\", dir: \"a\")\n  asets(\"/b\")\n}", []string{
+			`1:18 E100 expected a directory such as "public", found "public"`,
+			`1:31 E100 expected a file such as "index.html", found 1`,
+			`2:3 E100 expected the name of a header in quotes, found "X"`,
+			`3:7 E100 expected ":", found "b"`,
+			`4:8 E100 expected the value of the header in quotes, found 1`,
+			`5:4 E103 unknown setting "dri" (did you mean "dir"?)`,
+			`6:8 E100 expected "(" and the prefix of the assets, found "/"`,
+			`9:3 E106 expected an HTTP method (GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS, ANY), routes(...) or assets(...), found "asets" (did you mean "assets"?)`,
 		}},
 		{"functions(auth: session(admin) {\n  @exposed f(a: int b: string) -> json\n  @@expose g(a int) ->\n  h() -> json\n  @ i()\n}", []string{
 			`1:32 E100 expected "," or ")", found "{"`,

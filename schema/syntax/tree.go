@@ -66,7 +66,7 @@ type Ident struct {
 
 // Decl is a top-level declaration: *AppDecl, *AuthDecl, *SecretDecl, *VarDecl,
 // *OutboundDecl, *ModuleDecl, *PythonDecl, *EnumDecl, *TypeDecl, *EntityDecl, *APIKeysDecl,
-// *FunctionsDecl, *JobsDecl or *RoutesDecl.
+// *FunctionsDecl, *JobsDecl, *RoutesDecl or *AssetsDecl.
 type Decl interface {
 	Span() diag.Span
 	decl()
@@ -446,7 +446,18 @@ type RoutesDecl struct {
 	Items    []RouteItem
 }
 
-// RouteItem is a *RouteDecl or a *RoutesDecl.
+// AssetsDecl is `assets("/prefix", dir: "public", settings)`, at the top or in a group of routes.
+type AssetsDecl struct {
+	Node
+	Doc     string
+	Keyword diag.Span
+	// Prefix is nil if it could not be read (reported).
+	Prefix *Literal
+	// Settings is never nil.
+	Settings *RouteSettings
+}
+
+// RouteItem is a *RouteDecl, a *RoutesDecl or an *AssetsDecl.
 type RouteItem interface {
 	Span() diag.Span
 	routeItem()
@@ -488,12 +499,13 @@ type RouteSettings struct {
 	List []*RouteSetting
 }
 
-// RouteSetting is one setting of a route, a group, a function or a job. Name decides which of
+// RouteSetting is one setting of a route, a group, a function, a job or of assets. Name decides which of
 // the other fields is set; it is nil if it could not be read (reported).
 type RouteSetting struct {
 	Node
 	// Name is one of auth, rateLimit, as, body, upload, timeout, stream, live, input, query, verify,
-	// csrf, mints, cors; of jobs: as, retries, backoff, timeout, concurrency, schedule.
+	// csrf, mints, cors; of jobs: as, retries, backoff, timeout, concurrency, schedule; of assets: dir, spa,
+	// headers, auth, rateLimit, cors.
 	Name Ident
 	// Auth: auth.
 	Auth *AuthMode
@@ -513,6 +525,24 @@ type RouteSetting struct {
 	Concurrency *ConcurrencyValue
 	// Schedule: schedule.
 	Schedule *ScheduleValue
+	// Text: dir and spa (strings).
+	Text *Literal
+	// Headers: headers.
+	Headers *HeadersValue
+}
+
+// HeadersValue is `{ "Name": "value", … }`.
+type HeadersValue struct {
+	Node
+	// Fields are complete: one that could not be read is not there (reported).
+	Fields []*HeaderField
+}
+
+// HeaderField is `"Name": "value"`.
+type HeaderField struct {
+	Node
+	// Name and Value are strings as written.
+	Name, Value *Literal
 }
 
 // ConcurrencyValue is `4 by tenant`.
@@ -727,9 +757,11 @@ func (*APIKeysDecl) decl()   {}
 func (*FunctionsDecl) decl() {}
 func (*JobsDecl) decl()      {}
 func (*RoutesDecl) decl()    {}
+func (*AssetsDecl) decl()    {}
 
 func (*RouteDecl) routeItem()  {}
 func (*RoutesDecl) routeItem() {}
+func (*AssetsDecl) routeItem() {}
 
 func (*Literal) value()     {}
 func (*ListSetting) value() {}

@@ -23,6 +23,7 @@ var declarations = diag.Vocabulary{
 		"schedule": {"jobs"}, "task": {"jobs"}, "tasks": {"jobs"},
 		"env": {"var", "secret"}, "variable": {"var"}, "config": {"var"}, "setting": {"var"}, "const": {"var"},
 		"name": {"app"}, "project": {"app"}, "http": {"outbound", "routes"}, "fetch": {"outbound"}, "egress": {"outbound"},
+		"static": {"assets"}, "public": {"assets"}, "directory": {"assets"}, "pages": {"assets"}, "site": {"assets"},
 		"modules": {"module"}, "wasm": {"module"}, "binary": {"module"}, "build": {"module"}, "py": {"python"}, "interpreter": {"python"},
 	},
 	Remedies: map[string]string{
@@ -83,8 +84,8 @@ type Words struct {
 	Declarations, Methods []string
 	// FieldAttrs and EntityAttrs have no @. EntityAttrs are those with @@.
 	FieldAttrs, EntityAttrs, ScopeAttrs, OnDelete, Callers []string
-	// RouteSettings are also those of groups and functions, JobSettings those of jobs.
-	RouteSettings, JobSettings, AuthModes []string
+	// RouteSettings are also those of groups and functions, JobSettings those of jobs, AssetSettings those of assets.
+	RouteSettings, JobSettings, AssetSettings, AuthModes []string
 	// The names of settings in blocks.
 	Auth, Cookie, JWT, APIKeys, Outbound, Module, Python []string
 }
@@ -94,7 +95,7 @@ func AllWords() Words {
 	return Words{
 		Declarations: declWords, Methods: methods,
 		FieldAttrs: fieldAttrs.Known, EntityAttrs: entityAttrs.Known, ScopeAttrs: scopeAttrs, OnDelete: onDeletes, Callers: kindWords,
-		RouteSettings: settingWords, JobSettings: jobSettings, AuthModes: authModes,
+		RouteSettings: settingWords, JobSettings: jobSettings, AssetSettings: assetSettings, AuthModes: authModes,
 		Auth: authSettings, Cookie: cookieSettings, JWT: jwtSettings, APIKeys: keySettings, Outbound: outboundSettings,
 		Module: moduleSettings, Python: pythonSettings,
 	}

@@ -3,7 +3,7 @@ if exists("b:current_syntax")
   finish
 endif
 
-syntax keyword runnerDeclaration app auth secret var outbound module python enum type entity apiKeys functions jobs routes
+syntax keyword runnerDeclaration app auth secret var outbound module python enum type entity apiKeys functions jobs routes assets
 syntax keyword runnerMethod GET HEAD POST PUT PATCH DELETE OPTIONS ANY nextgroup=runnerPath skipwhite
 syntax keyword runnerWord to when on where fields and or not in exists startsWith by
 syntax match runnerWord "\<contains\>"
