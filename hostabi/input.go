@@ -44,6 +44,8 @@ type Input struct {
 	BodyStream BodyStream
 	// Form is the body of a request on a route with upload; nil: the route has none.
 	Form *Form
+	// SendsFiles lets the answer be a file: its owner sends Response.File.
+	SendsFiles bool
 	// ReadOnly denies operations that write or send something.
 	ReadOnly bool
 	// Background lets the run wait for an instance slot as long as its time lasts, behind requests: no client waits for

@@ -58,6 +58,7 @@ var operationTable = map[string]operation{
 	"file.write":   {changes: true, run: withArguments(writeFilePart), maxArguments: maxDataBytes},
 	"file.end":     {changes: true, run: withArguments(endFile)},
 	"file.read":    {run: readFilePart},
+	"file.send":    {run: withArguments(sendFile)},
 
 	"jobs.enqueue": {countsAsStoreOp: true, changes: true, run: withArguments(enqueueJob), maxArguments: maxDataBytes},
 	"jobs.cancel":  {countsAsStoreOp: true, changes: true, run: withArguments(cancelJob)},

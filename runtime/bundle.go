@@ -162,7 +162,7 @@ func load(ctx context.Context, engine *sandbox.Engine, bundle *Bundle) (modules 
 			modules = nil
 		}
 	}()
-	if s := bundle.Schema; len(bundle.Modules) == 0 && len(s.Routes)+len(s.Functions)+len(s.Jobs) > 0 {
+	if s := bundle.Schema; len(bundle.Modules) == 0 && s.HasHandlers() {
 		return nil, fault.New(fault.Invalid, "no module in build/: compile the handlers to build/*.wasm")
 	}
 	named := namesHandler(bundle.Schema)
@@ -244,8 +244,8 @@ func ModuleSettings(s *schema.Schema, file ModuleFile) sandbox.Settings {
 // namesHandler returns whether the routes, functions and jobs of a schema name a handler.
 func namesHandler(s *schema.Schema) func(name string) bool {
 	named := map[string]bool{}
-	for i := range s.Routes {
-		named[s.Routes[i].Handler] = true
+	for _, handler := range s.HandlersOfRoutes() {
+		named[handler] = true
 	}
 	for i := range s.Functions {
 		named[s.Functions[i].Name] = true

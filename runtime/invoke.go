@@ -51,6 +51,8 @@ type input struct {
 	stream hostabi.AnswerStream
 	// bodyStream is the body, if it has not arrived yet; nil: it is body.
 	bodyStream hostabi.BodyStream
+	// sendsFiles: the answer may be a file.
+	sendsFiles bool
 	// readOnly: it is a run of a live route, which changes nothing and for which no client waits.
 	readOnly bool
 	// hostCORS forbids the handler to set Access-Control-* headers.
@@ -173,6 +175,7 @@ func (rt *route) prepare(a *activeBundle, inv *invocation) error {
 	call.CreatesSession, call.ClientSession, call.HostCORS = in.opensSessions, in.session, in.hostCORS
 	call.ReadOnly, call.Background = in.readOnly, in.readOnly
 	call.OwnChallenge, call.Stream, call.StreamsOutput = in.ownChallenge, in.stream, rt.Stream > 0
+	call.SendsFiles = in.sendsFiles
 	call.BodyStream, call.Form = in.bodyStream, inv.form
 	call.Used = in.used + used
 	return nil

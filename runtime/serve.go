@@ -103,6 +103,9 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 			w, err = r.watchOne(a, s, x)
 			return err
 		}
+		if s.route.File != nil {
+			return r.serveFile(a, s, x)
+		}
 		if s.route.Upload {
 			err = r.readUpload(s, x)
 		} else {
@@ -130,6 +133,7 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 		hostCORS:     rt.CORS != nil || rt.Auth.Session && a.cookie != "",
 		ownChallenge: !rt.Auth.ChecksCredentials(),
 		open:         s.caller.Kind == caller.Anonymous && rt.Verify == nil,
+		sendsFiles:   rt.result == nil,
 	}
 	if rt.Verify != nil {
 		if err := r.verifyDelivery(r.serving, a, rt, &s.invocation); err != nil {
@@ -160,6 +164,9 @@ func (r *Runtime) respond(a *activeBundle, s *requestState, x *front.Exchange) e
 	}
 	if err != nil {
 		s.addCookie(a, x, "")
+	}
+	if s.call.Response.File != nil {
+		return r.sendFile(x, &s.call.Response)
 	}
 	x.Send(&s.call.Response)
 	return nil

@@ -192,9 +192,13 @@ type Route struct {
 	Prefix string
 	// Params are the names of the path's parameters in order, the rest parameter
 	// included.
-	Params  []string
+	Params []string
+	// Handler is empty if the route has File.
 	Handler string
-	Auth    Auth
+	// File is the field whose file the route sends, of the row with the id that its only parameter has; nil: a handler
+	// answers. Only GET routes have it.
+	File *FileField
+	Auth Auth
 	// Limits all apply.
 	Limits []RateLimit
 	// BodyBytes and Timeout are zero if the schema does not set them.
@@ -230,6 +234,17 @@ type Route struct {
 	Doc  string
 	// Span is the span of the route's declaration.
 	Span diag.Span
+}
+
+// FileField names a field of type file.
+type FileField struct{ Entity, Field string }
+
+// Target is what answers, as the schema has it: the name of the handler, or "file(Post.photo)".
+func (r *Route) Target() string {
+	if r.File != nil {
+		return "file(" + r.File.Entity + "." + r.File.Field + ")"
+	}
+	return r.Handler
 }
 
 // LiveSegment is the last segment of the paths of shared connections, which the runner itself serves. No declared path ends
@@ -507,6 +522,21 @@ func (s *Schema) CheckFresh(module string) (found diag.List) {
 	return found
 }
 
+// HasHandlers reports whether a route, a function or a job needs a module.
+func (s *Schema) HasHandlers() bool {
+	return len(s.Functions)+len(s.Jobs) > 0 || slices.ContainsFunc(s.Routes, func(r Route) bool { return r.File == nil })
+}
+
+// HandlersOfRoutes returns the names of the handlers that the routes name, in order of declaration, with repetitions.
+func (s *Schema) HandlersOfRoutes() (names []string) {
+	for i := range s.Routes {
+		if s.Routes[i].File == nil {
+			names = append(names, s.Routes[i].Handler)
+		}
+	}
+	return names
+}
+
 // CheckHandlers reports the routes and functions whose handler is not in exports, the names
 // that the loaded modules export. programs are those of exports that are whole programs, named after their files.
 func (s *Schema) CheckHandlers(exports []string, programs ...string) diag.List {
@@ -525,7 +555,9 @@ func (s *Schema) CheckHandlers(exports []string, programs ...string) diag.List {
 			what, name, diag.DidYouMean(name, exports), program)
 	}
 	for _, r := range s.Routes {
-		check(r.Span, "handler", r.Handler)
+		if r.File == nil {
+			check(r.Span, "handler", r.Handler)
+		}
 	}
 	for _, f := range s.Functions {
 		check(f.Span, "function", f.Name)

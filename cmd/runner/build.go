@@ -186,12 +186,7 @@ func (c *program) checkTypes(ctx context.Context, dir string) (toolchain.Diagnos
 }
 
 // handlersOf returns the names of the handlers that the routes of a schema call.
-func handlersOf(s *schema.Schema) (names []string) {
-	for _, r := range s.Routes {
-		names = append(names, r.Handler)
-	}
-	return names
-}
+func handlersOf(s *schema.Schema) (names []string) { return s.HandlersOfRoutes() }
 
 // buildModules builds the handlers into modules. It writes to stderr alone, except errors in sources with --json.
 func (c *program) buildModules(ctx context.Context, a *app.App, s *schema.Schema) (modules []*toolchain.Module, err error) {

@@ -489,10 +489,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	for _, name := range typesNames {
 		d.files.ours(name)
 	}
-	var handlers []string
-	for _, r := range s.Routes {
-		handlers = append(handlers, r.Handler)
-	}
+	handlers := s.HandlersOfRoutes()
 	name, err := d.app.Name(s)
 	if err != nil {
 		return err

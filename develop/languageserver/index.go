@@ -481,7 +481,12 @@ func (r *referrer) routes(g *syntax.RoutesDecl) {
 		case *syntax.AssetsDecl:
 			r.settings(item.Settings)
 		case *syntax.RouteDecl:
-			r.refer(kindHandler, "", item.Handler)
+			if f := item.File; f != nil {
+				r.refer(kindEntity, "", f.Entity)
+				r.refer(kindField, f.Entity.Name, f.Field)
+			} else {
+				r.refer(kindHandler, "", item.Handler)
+			}
 			r.typeRef(item.Result)
 			r.settings(item.Settings)
 		}

@@ -106,6 +106,14 @@ func (o outliner) functions(functions []*syntax.FunctionDecl) (all []protocol.Do
 	return all
 }
 
+// targetOf is what answers a route, as it is written.
+func targetOf(r *syntax.RouteDecl) string {
+	if r.File != nil {
+		return "file(" + r.File.Entity.Name + "." + r.File.Field.Name + ")"
+	}
+	return r.Handler.Name
+}
+
 func (o outliner) group(d *syntax.RoutesDecl) protocol.DocumentSymbol {
 	name := "routes"
 	if d.Prefix != nil {
@@ -118,7 +126,7 @@ func (o outliner) group(d *syntax.RoutesDecl) protocol.DocumentSymbol {
 			items = append(items, o.group(item))
 		case *syntax.RouteDecl:
 			items = append(items, o.symbol(item.Method.Name+" "+item.Path.Raw, protocol.SymbolKindMethod, item.Loc,
-				item.Method.Loc.To(item.Path.Loc), item.Handler.Name))
+				item.Method.Loc.To(item.Path.Loc), targetOf(item)))
 		case *syntax.AssetsDecl:
 			items = append(items, o.assets(item))
 		}

@@ -2,6 +2,8 @@ package abi
 
 import (
 	"slices"
+	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -99,6 +101,8 @@ type Response struct {
 	Members []byte
 	Headers []Pair
 	Body    []byte
+	// File is what is sent in place of Body, which is empty; nil: nothing is.
+	File *FileAnswer
 
 	headerBytes []byte // what Headers point into
 }
@@ -115,6 +119,22 @@ func (r *Response) AddHeader(name, value []byte) {
 	r.headerBytes = append(append(r.headerBytes, name...), value...)
 	own := r.headerBytes[start:]
 	r.Headers = append(r.Headers, Pair{own[:len(name):len(name)], own[len(name):len(own):len(own)]})
+}
+
+// DeleteHeader deletes all headers of that name, in lower case.
+func (r *Response) DeleteHeader(name string) {
+	r.Headers = slices.DeleteFunc(r.Headers, func(h Pair) bool { return strings.EqualFold(string(h.Name), name) })
+}
+
+// FileAnswer is a stored file that is the answer. Its other headers are those of the Response.
+type FileAnswer struct {
+	// Digest names its contents in the store.
+	Digest [32]byte
+	Size   int64
+	// Type is the Content-Type.
+	Type string
+	// Modified is when the file was stored.
+	Modified time.Time
 }
 
 // HeaderSize returns the length of all names and values of headers.

@@ -17,6 +17,15 @@ func New(at time.Time) string {
 	return strings.ToLower(id.String())
 }
 
+// TimeOf returns the time of an id, to the millisecond; the zero time for what is not an id.
+func TimeOf(id string) time.Time {
+	parsed, err := ulid.ParseStrict(id)
+	if err != nil {
+		return time.Time{}
+	}
+	return ulid.Time(parsed.Time())
+}
+
 // timestamp returns the milliseconds since 1970 that a ULID of that time holds.
 func timestamp(at time.Time) uint64 {
 	return min(uint64(max(0, at.UnixMilli())), ulid.MaxTime())

@@ -54,7 +54,7 @@ func RoutesOf(s *schema.Schema, bodyBytes int64, timeout time.Duration) []Route 
 			limit = r.Timeout
 		}
 		routes = append(routes, Route{
-			Method: r.Method, Path: r.Path, Handler: r.Handler, Auth: r.Auth.String(), Verify: verify, RateLimit: limits,
+			Method: r.Method, Path: r.Path, Handler: r.Target(), Auth: r.Auth.String(), Verify: verify, RateLimit: limits,
 			BodyBytes: body, TimeoutSeconds: limit.Seconds(), Declared: r.Span.String(),
 		})
 	}

@@ -330,7 +330,7 @@ func (v inventory) addRoute(kind, name string, r *schema.Route) {
 	if r.Result != nil {
 		result = r.Result.String()
 	}
-	handler := r.Handler
+	handler := r.Target()
 	if kind == "function" { // its handler has its name
 		handler, result = "", ""
 	}

@@ -21,7 +21,7 @@ func TestEveryCodeHasAStatusAndAProblem(t *testing.T) {
 	want := map[fault.Code]int{
 		fault.RouteNotFound: 404, fault.MethodNotAllowed: 405, fault.MethodNotImplemented: 501, fault.BadPath: 400,
 		fault.InvalidRequest: 400, fault.HTTPVersion: 505, fault.URITooLong: 414, fault.HeadersTooLarge: 431,
-		fault.RequestTimeout: 408, fault.BodyTooLarge: 413, fault.UnsupportedEncoding: 415, fault.InvalidJSON: 400, fault.InvalidInput: 400, fault.MissingCredentials: 401,
+		fault.RequestTimeout: 408, fault.BodyTooLarge: 413, fault.UnsupportedEncoding: 415, fault.PreconditionFailed: 412, fault.RangeNotSatisfiable: 416, fault.InvalidJSON: 400, fault.InvalidInput: 400, fault.MissingCredentials: 401,
 		fault.InvalidToken: 401, fault.MissingSignature: 400, fault.InvalidSignature: 401, fault.InsufficientScope: 403, fault.InsufficientRole: 403, fault.CrossOrigin: 403, fault.RateLimited: 429,
 		fault.Overloaded: 503, fault.NotReady: 503, fault.HandlerFailed: 500, fault.HandlerTimeout: 504,
 		fault.HandlerOutOfMemory: 500, fault.HandlerUnavailable: 503, fault.KeyStoreStale: 503, fault.BadRequest: 400, fault.Unauthorized: 401, fault.Forbidden: 403,

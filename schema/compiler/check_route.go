@@ -87,7 +87,9 @@ func (c *routeChecker) checkGroup(d *syntax.RoutesDecl, in group) {
 func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	c.settings.checkSettings(d.Settings, onRoute)
 	c.checkBodyless(d)
-	c.checkHandlerName(d.Handler)
+	if d.File == nil {
+		c.checkHandlerName(d.Handler)
+	}
 	if d.Result != nil {
 		c.fields.checkType(d.Result)
 		c.fields.refuseFile(d.Result)
@@ -100,6 +102,9 @@ func (c *routeChecker) checkRoute(d *syntax.RouteDecl, in group) {
 	own, ok := c.paths.checkPath(d.Path, in.prefix)
 	route.Path, route.Params = joinPath(in.prefix, own)
 	route.Prefix = in.outermost
+	if d.File != nil {
+		c.checkFileTarget(d, set, route.Params)
+	}
 	if ok && !in.broken {
 		c.checkFullPath(d, route)
 	}
@@ -435,10 +440,62 @@ func (c *routeChecker) checkUpload(d *syntax.RouteDecl, set routeSettings) {
 	}
 }
 
+// fileSettings are the settings of routes that send a file: those that decide who may have it, and how often.
+var fileSettings = []string{"auth", "rateLimit", "as", "csrf", "cors"}
+
+// checkFileTarget checks `file(Entity.field)`: what it names, and that the route needs no handler.
+func (c *routeChecker) checkFileTarget(d *syntax.RouteDecl, set routeSettings, params []string) {
+	if d.Method.Name != "GET" {
+		c.Errorf("E434", d.Method.Loc, "file(…): only on GET routes, which answer HEAD too (write a handler for %s)", d.Method.Name)
+	}
+	if len(params) != 1 || params[0] != "id" || strings.HasSuffix(d.Path.Raw, "*id") {
+		c.Errorf("E434", d.Path.Loc, "file(…) needs the path of one row: its only parameter must be :id, the row's id")
+	}
+	if d.Result != nil {
+		c.Errorf("E434", d.Result.Loc, "file(…) has no result type: the answer is the file")
+	}
+	if d.Settings != nil {
+		for _, s := range d.Settings.List {
+			if !slices.Contains(fileSettings, s.Name.Name) {
+				c.Errorf("E434", s.Name.Loc, "%s: not allowed with file(…), which runs no handler (it can have %s)",
+					s.Name.Name, strings.Join(fileSettings, ", "))
+			}
+		}
+	}
+	if set.verify != nil {
+		c.Errorf("E434", d.File.Loc, "verify: not allowed with file(…): the request has no body that is signed (declare the route in another group)")
+	}
+	c.checkFileField(d.File)
+}
+
+// checkFileField checks that the field of a target exists, and is a file.
+func (c *routeChecker) checkFileField(f *syntax.FileTarget) {
+	e := c.entity(f.Entity.Name)
+	if e == nil {
+		c.Missing(f.Entity.Name, "E434", f.Entity.Loc, "file(…) names the unknown entity %q%s",
+			f.Entity.Name, c.DidYouMean(f.Entity.Name, c.entityNames()))
+		return
+	}
+	field := e.fields[f.Field.Name]
+	switch {
+	case field == nil:
+		c.Missing(f.Field.Name, "E434", f.Field.Loc, "%s has no field %q%s",
+			f.Entity.Name, f.Field.Name, c.DidYouMean(f.Field.Name, e.fieldNames()))
+	case field.Type == nil: // reported
+	case field.Type.Name.Name != "file":
+		c.Errorf("E434", f.Field.Loc, "%s.%s is of type %s: only a field of type file has a file to send",
+			f.Entity.Name, f.Field.Name, field.Type.Name.Name)
+	}
+}
+
 // buildRoute builds a route without its path and auth mode.
 func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	route := schema.Route{
 		Method: d.Method.Name, Handler: d.Handler.Name, As: refOf(set.as), Limits: limitsOf(set), Doc: d.Doc, Span: d.Loc,
+	}
+	if d.File != nil {
+		route.File = &schema.FileField{Entity: d.File.Entity.Name, Field: d.File.Field.Name}
+		return withAccess(route, set)
 	}
 	route.BodyBytes, route.Timeout = boundsOf(set)
 	if set.stream != nil && set.stream.Amount != nil {
@@ -453,6 +510,12 @@ func buildRoute(d *syntax.RouteDecl, set routeSettings) schema.Route {
 	}
 	route.Query = refOf(set.query)
 	route.Verify = verifyOf(set)
-	route.CSRFOff, route.CreatesSession, route.CORS = isWord(set.csrf, "off"), isWord(set.mints, "session"), set.origins()
+	route.CreatesSession = isWord(set.mints, "session")
+	return withAccess(route, set)
+}
+
+// withAccess returns a route with the settings of its access from pages.
+func withAccess(route schema.Route, set routeSettings) schema.Route {
+	route.CSRFOff, route.CORS = isWord(set.csrf, "off"), set.origins()
 	return route
 }

@@ -511,7 +511,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		for _, r := range s.Routes {
-			if !strings.HasPrefix(r.Path, "/") || r.Handler == "" || cmp.Equal(r.Auth, schema.Auth{}) {
+			if !strings.HasPrefix(r.Path, "/") || (r.Handler == "") == (r.File == nil) || cmp.Equal(r.Auth, schema.Auth{}) {
 				t.Errorf("route %+v", r)
 			}
 			for _, l := range r.Limits {

@@ -729,7 +729,14 @@ func (p *printer) route(r *syntax.RouteDecl, w widths) {
 	p.emit(r.Path.Raw)
 	p.pad(1 + w.path - utf8.RuneCountInString(r.Path.Raw))
 	p.emit("->")
-	p.spaced(r.Handler.Name)
+	if f := r.File; f != nil {
+		p.spaced("file")
+		for _, token := range [...]string{"(", f.Entity.Name, ".", f.Field.Name, ")"} {
+			p.emit(token)
+		}
+	} else {
+		p.spaced(r.Handler.Name)
+	}
 	if r.Result != nil {
 		p.emit(":")
 		p.space()

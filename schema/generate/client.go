@@ -40,6 +40,9 @@ func Client(s *schema.Schema) []byte {
 	c.line(0, "")
 	var routes, functions []operation
 	for _, o := range operations(s) {
+		if o.File != nil {
+			continue // a page loads its URL
+		}
 		if o.function == nil {
 			routes = append(routes, o)
 		} else {

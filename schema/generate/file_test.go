@@ -40,3 +40,30 @@ routes("/", auth: session) { GET /posts -> posts: Post[] }`)
 		}
 	}
 }
+
+func TestARouteThatSendsAFileIsInOpenAPIAlone(t *testing.T) {
+	s := compile(t, `entity Post {
+  id: id
+  photo: file?
+  @@allow read to anonymous
+}
+routes("/v1", auth: none, rateLimit: none) {
+  GET /posts/:id/photo -> file(Post.photo)
+  GET /posts -> posts
+}`)
+	document := string(generate.OpenAPI(s, generate.OpenAPIOptions{}))
+	for _, want := range []string{
+		`"operationId": "getV1PostsIdPhoto"`, `"summary": "file(Post.photo)"`, `"206"`, `"304"`, `"#/components/responses/RangeNotSatisfiable"`,
+		`"#/components/responses/PreconditionFailed"`, `"#/components/responses/NotFound"`,
+	} {
+		if !strings.Contains(document, want) {
+			t.Errorf("OpenAPI lacks %s:\n%s", want, document)
+		}
+	}
+	if client := string(generate.Client(s)); strings.Contains(client, "IdPhoto") || strings.Contains(client, "/photo") || !strings.Contains(client, "/posts") {
+		t.Errorf("the client has the route:\n%s", client)
+	}
+	if _, functions := generate.Python(s); strings.Contains(string(functions), `""`+":") {
+		t.Errorf("Python has a handler without a name:\n%s", functions)
+	}
+}

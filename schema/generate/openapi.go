@@ -99,7 +99,7 @@ func (d *openAPI) operation(o *operation) {
 	summary, _, _ := strings.Cut(o.Doc, "\n")
 	op := object{
 		{"operationId", name},
-		{"summary", cmp.Or(summary, o.Handler)},
+		{"summary", cmp.Or(summary, o.Target())},
 		{"description", joinDoc("\n\n", o.Doc, "`"+o.access()+"`", d.signature(o))},
 	}
 	if parameters := append(params, d.parameters(o)...); len(parameters) > 0 {
@@ -211,7 +211,7 @@ func (d *openAPI) parameters(o *operation) list {
 			param := in.field(f)
 			out = append(out, object{{"name", f.Name}, {"in", "query"}, {"required", !f.MayOmit()}, {"schema", param}})
 		}
-	case o.function == nil:
+	case o.function == nil && o.File == nil:
 		d.query = true
 		out = append(out, componentRef("parameters", "query"))
 	}
@@ -313,7 +313,13 @@ func (d *openAPI) responsesOf(o *operation) object {
 	}
 	redirected := append(slices.Clone(headers), member{"Location", componentRef("headers", "Location")})
 	out := object{}
+	if o.File != nil {
+		addFile(&out, headers)
+	}
 	for _, a := range answers {
+		if o.File != nil {
+			break
+		}
 		response := object{{"description", a.description}, {"headers", headers}}
 		switch {
 		case a.body == location:
@@ -351,6 +357,8 @@ func (d *openAPI) responsesOf(o *operation) object {
 			happens = guarded
 		case "NotFound":
 			happens = len(o.Params) > 0
+		case "RangeNotSatisfiable", "PreconditionFailed":
+			happens = o.File != nil
 		case "Conflict", "BodyTooLarge":
 			happens = body
 		case "EncodedBody":
@@ -366,6 +374,14 @@ func (d *openAPI) responsesOf(o *operation) object {
 		}
 	}
 	return out
+}
+
+// addFile adds the responses of a route that sends a file.
+func addFile(out *object, headers object) {
+	for _, r := range [][2]string{{"200", "The file."}, {"206", "The part of the file that `Range` asks for."}} {
+		out.add(r[0], object{{"description", r[1]}, {"headers", headers}, {"content", object{{"*/*", object{}}}}})
+	}
+	out.add("304", object{{"description", "The client has this file: `If-None-Match` or `If-Modified-Since` names it."}, {"headers", headers}})
 }
 
 // The contents of an answer.
@@ -426,6 +442,8 @@ var errorResponses = []struct {
 		[]string{"Retry-After"},
 	},
 	{"BodyTooLarge", "413", "The body is too large for this route: `body_too_large`; or too large to be stored: `too_large`.", nil},
+	{"PreconditionFailed", "412", "The file is not the one that `If-Match` or `If-Unmodified-Since` names: `precondition_failed`.", nil},
+	{"RangeNotSatisfiable", "416", "The file has none of the bytes that `Range` asks for: `range_not_satisfiable`. `Content-Range` has its size.", nil},
 	{"EncodedBody", "415", "The body has a `Content-Encoding`: `unsupported_encoding`. Send it without one.", nil},
 	{
 		"TooManyRequests", "429",

@@ -12,7 +12,7 @@ type operation struct {
 	*schema.Route
 	// function is nil for a route.
 	function *schema.Function
-	// name is the name of the handler. If a handler serves several routes, their names also
+	// name is the name of the handler; of a route that sends a file it is "getV1PostsIdPhoto". If a handler serves several routes, their names also
 	// have method and path: "showGetV1OrdersId". Names of routes are unique, and so are
 	// names of functions.
 	name string
@@ -22,7 +22,7 @@ type operation struct {
 func operations(s *schema.Schema) []operation {
 	served := map[string]int{}
 	for i := range s.Routes {
-		if r := &s.Routes[i]; !isMount(r) {
+		if r := &s.Routes[i]; !isMount(r) && r.File == nil {
 			served[r.Handler]++
 		}
 	}
@@ -37,7 +37,10 @@ func operations(s *schema.Schema) []operation {
 			continue
 		}
 		name := r.Handler
-		if served[name] > 1 {
+		switch {
+		case r.File != nil:
+			name = uniqueName("get"+pascal(r.Path), taken)
+		case served[name] > 1:
 			name = uniqueName(name+pascal(r.Method)+pascal(r.Path), taken)
 		}
 		all = append(all, operation{Route: r, name: name})

@@ -309,6 +309,9 @@ func (p *python) handlers() {
 	}
 	for i := range p.schema.Routes {
 		r := &p.schema.Routes[i]
+		if r.File != nil {
+			continue
+		}
 		input := "typing.Any"
 		if name := r.Input + r.Query; name != "" {
 			input = "schema." + pythonName(name)

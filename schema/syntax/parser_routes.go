@@ -266,7 +266,12 @@ func (p *parser) route(method string) (*RouteDecl, bool) {
 		p.expected("a handler")
 		return nil, false
 	}
-	if r.Handler, ok = p.ident("a handler"); !ok {
+	if p.atFileTarget() {
+		if r.File, ok = p.fileTarget(); !ok {
+			return nil, false
+		}
+		r.Handler.Loc = r.File.Loc
+	} else if r.Handler, ok = p.ident("a handler"); !ok {
 		return nil, false
 	}
 	if p.accept(":") {
@@ -277,6 +282,34 @@ func (p *parser) route(method string) (*RouteDecl, bool) {
 	}
 	r.Loc = p.from(start)
 	return r, ok
+}
+
+// atFileTarget reports whether `file(Entity.` follows, which is no handler with settings.
+func (p *parser) atFileTarget() bool {
+	if !p.isWord("file") {
+		return false
+	}
+	next := p.peek(3)
+	return next[0].is("(") && next[1].kind == tokIdent && next[2].is(".")
+}
+
+func (p *parser) fileTarget() (*FileTarget, bool) {
+	start := p.tok.span
+	p.next()
+	p.next()
+	f := &FileTarget{}
+	var ok bool
+	if f.Entity, ok = p.ident("an entity"); !ok {
+		return nil, false
+	}
+	if !p.expect(".") {
+		return nil, false
+	}
+	if f.Field, ok = p.ident("a field"); !ok || !p.expect(")") {
+		return nil, false
+	}
+	f.Loc = p.from(start)
+	return f, true
 }
 
 // ---- settings of routes, groups and functions ----

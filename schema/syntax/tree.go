@@ -463,7 +463,7 @@ type RouteItem interface {
 	routeItem()
 }
 
-// RouteDecl is `METHOD path -> handler [: type] [(settings)]`.
+// RouteDecl is `METHOD path -> handler [: type] [(settings)]`, or `METHOD path -> file(Entity.field) [(settings)]`.
 type RouteDecl struct {
 	Node
 	Doc string
@@ -471,10 +471,18 @@ type RouteDecl struct {
 	Method  Ident
 	Path    Path
 	Handler Ident
+	// File is nil unless the route sends a file. Then Handler has no name.
+	File *FileTarget
 	// Result is nil if omitted.
 	Result *TypeRef
 	// Settings is nil without parentheses.
 	Settings *RouteSettings
+}
+
+// FileTarget is `file(Entity.field)`.
+type FileTarget struct {
+	Node
+	Entity, Field Ident
 }
 
 // Path is a route's own path as written. The parser does not check it: it may not begin

@@ -116,6 +116,15 @@ declare module "@runner/sdk" {
   }
 
   /**
+   * Answers with a stored file: `return file(post.photo)`. It is sent by the host, and the ranges and conditions that
+   * the client asks for apply. A type that a browser would run, such as HTML, SVG or PDF, is an attachment unless
+   * `disposition` says `"inline"`. `name` replaces the name of the file, and `cache` is the `Cache-Control`.
+   */
+  export function file(
+    stored: StoredFile,
+    options?: { status?: number; disposition?: "inline" | "attachment"; name?: string; cache?: string },
+  ): Response;
+  /**
    * Makes a file, which a row can have: `insert("Post", { photo: await file(bytes, { name: "photo.png" }) })`.
    * It is gone after the request unless a row that is committed has it. Of a stream or a `Response`, one part at a
    * time is in memory. The type is found from the bytes; `type` names that of a text or of unknown bytes more closely.

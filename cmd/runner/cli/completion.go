@@ -59,10 +59,7 @@ func EntityNames(s *schema.Schema) []string {
 
 // HandlerNames returns those of routes and functions.
 func HandlerNames(s *schema.Schema) []string {
-	names := FunctionNames(s)
-	for i := range s.Routes {
-		names = append(names, s.Routes[i].Handler)
-	}
+	names := append(FunctionNames(s), s.HandlersOfRoutes()...)
 	slices.Sort(names)
 	return slices.Compact(names)
 }

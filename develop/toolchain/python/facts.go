@@ -31,8 +31,8 @@ func schemaFile(s *schema.Schema) ([]byte, error) {
 			f.Handlers = append(f.Handlers, handler)
 		}
 	}
-	for i := range s.Routes {
-		name(s.Routes[i].Handler)
+	for _, handler := range s.HandlersOfRoutes() {
+		name(handler)
 	}
 	for i := range s.Functions {
 		name(s.Functions[i].Name)

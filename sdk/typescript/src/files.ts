@@ -1,6 +1,7 @@
 // Files: those of rows, those that a client has uploaded, and those that the handler makes.
 
 import { known, result, run } from "./host.ts";
+import { Response as Answer } from "./response.ts";
 import { fromBase64, toBase64 } from "./web/encoding.ts";
 
 // What one operation reads or writes, in bytes. Written bytes are sent as base64.
@@ -126,8 +127,40 @@ interface FileOptions {
   type?: string;
 }
 
-/** Makes a file, which is kept if a row that is committed has it. */
-export async function file(contents: Contents, options: FileOptions = {}): Promise<StoredFile> {
+interface SendOptions {
+  status?: number;
+  disposition?: "inline" | "attachment";
+  name?: string;
+  cache?: string;
+}
+
+/** The body of an answer that is a stored file. */
+export class FileBody {
+  declare readonly id: string;
+  declare readonly options: SendOptions;
+
+  constructor(id: string, options: SendOptions) {
+    this.id = id;
+    this.options = options;
+  }
+
+  send(status: number): void {
+    run("file.send", { id: this.id, ...this.options, status });
+    result();
+  }
+}
+
+/** Answers with a stored file, or makes a file, which is kept if a row that is committed has it. */
+export function file(stored: StoredFile, options?: SendOptions): Answer;
+export function file(contents: Contents, options?: FileOptions): Promise<StoredFile>;
+export function file(contents: StoredFile | Contents, options: FileOptions | SendOptions = {}): Answer | Promise<StoredFile> {
+  if (!(contents instanceof StoredFile)) return make(contents, options as FileOptions);
+  known("file", options, "status", "disposition", "name", "cache");
+  const { status = 200, ...others } = options as SendOptions;
+  return new Answer(status, new FileBody(contents.id, others), undefined, []);
+}
+
+async function make(contents: Contents, options: FileOptions): Promise<StoredFile> {
   known("file", options, "name", "type");
   let { name, type } = options;
   let from: unknown = contents;

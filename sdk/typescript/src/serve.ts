@@ -4,6 +4,7 @@
 
 import { bytesOf, fromBase64 } from "./web/encoding.ts";
 import { errno, forget, forgotten, hasForgotten, HostError, last, latest, Operation, run, runner, starts } from "./host.ts";
+import { FileBody } from "./files.ts";
 import { isThenable, noJSON } from "./plain.ts";
 import { BodyError, RouteRequest } from "./request.ts";
 import { Chunks, forms, Response } from "./response.ts";
@@ -237,6 +238,10 @@ function send(response: Response): boolean {
   if (body instanceof Chunks) {
     flow(status, body.source);
     return false;
+  }
+  if (body instanceof FileBody) {
+    body.send(status);
+    return true;
   }
   if (typeof body === "string" && hasTextType(headers)) deliver(status, body.toWellFormed());
   else sendBody(status, body);
