@@ -40,7 +40,7 @@ func WaitChecked(ctx context.Context, st *store.Store) error {
 // a command that has the lock, but not for another server.
 func openStore(ctx context.Context, a *app.App, member *cluster.Node, metrics *telemetry.Metrics,
 	logger *slog.Logger) (*store.Store, error) {
-	opt := store.Options{Dir: a.Data, Logger: logger, Metrics: metrics}
+	opt := store.Options{Dir: a.Data, MaxFiles: a.Config.Store.MaxFiles, Logger: logger, Metrics: metrics}
 	if member != nil {
 		member.StoreOptions(&opt)
 	}

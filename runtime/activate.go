@@ -194,7 +194,9 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 	a.addFunctions(true)
 	templates := make([]router.Route, len(a.routes))
 	a.addFunctions(false)
-	a.addAssets(bundle, r.opt.Store)
+	if r.opt.Unrouted == nil {
+		a.addAssets(bundle, r.opt.Store)
+	}
 	a.addJobs()
 	for i := range a.routes {
 		bound := &a.routes[i]

@@ -1,8 +1,8 @@
 package runtime
 
 import (
-	"context"
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 

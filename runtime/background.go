@@ -26,7 +26,7 @@ func (r *Runtime) startBackground(a *activeBundle, sources []diag.Source) {
 	if a.tokens != nil {
 		r.background.Go(func() { a.tokens.Run(ctx) })
 	}
-	if len(a.sites) > 0 && r.opt.Compressed != nil {
+	if len(a.sites) > 0 && r.opt.Compressed != nil && r.opt.Tools == nil {
 		r.background.Go(func() {
 			var sites []*assets.Site
 			for _, i := range a.sites {

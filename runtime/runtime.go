@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,12 +85,21 @@ type Options struct {
 	// MaxStaleness is how far the store may lag behind the other nodes of its cluster; beyond that the
 	// server is not ready. 0: any time. Auth.MaxStaleness limits what is still accepted.
 	MaxStaleness time.Duration
+	// Unrouted answers the requests that no route matches, in place of the assets; nil: assets are served, and other requests
+	// refused. Requests that it answers have no line in the access log.
+	Unrouted http.Handler
+	// Tools answers the requests below ToolsPath before the routes, for a developer. Nil: this path is as others. With it
+	// assets are not compressed.
+	Tools http.Handler
 	// AccessLog writes one log line for every request.
 	AccessLog bool `toml:"telemetry.access_log" reload:"true"`
 	// AccessDetail adds to that line the raw path, which may contain personal data, and the
 	// text of a refusal. It is for the developer's terminal.
 	AccessDetail bool
 }
+
+// ToolsPath is the path of the tools of a developer.
+const ToolsPath = "/_dev/"
 
 // Runtime serves one app at a time. Its methods may be called by any goroutine; Close is
 // called last.

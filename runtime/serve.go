@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"bytes"
 	"log/slog"
 	"time"
 
@@ -41,6 +42,10 @@ func (r *Runtime) serve(x *front.Exchange) {
 	if r.serveHealth(x) {
 		return
 	}
+	if r.opt.Tools != nil && bytes.HasPrefix(x.Request.Path, []byte(ToolsPath)) {
+		x.ServeHTTP(r.opt.Tools)
+		return
+	}
 	s := r.requests.Get().(*requestState)
 	defer r.requests.Put(s)
 	s.begin()
@@ -50,6 +55,10 @@ func (r *Runtime) serve(x *front.Exchange) {
 		now = r.opt.Calendar()
 	}
 	err := r.handle(s, x, now)
+	if err == errRouteNotFound && r.opt.Unrouted != nil {
+		x.ServeHTTP(r.opt.Unrouted)
+		return
+	}
 	if err != nil {
 		x.Refuse(err, refusalDetails(err, s))
 	}

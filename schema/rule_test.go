@@ -864,9 +864,10 @@ func TestAnEqualityHasAValueOfTheFieldsKind(t *testing.T) {
 			v, ok := equal.Value(&inner)
 			got = append(got, fmt.Sprintf("%d %s %v", v.Kind(), equal.Field.Type.AppendJSON(nil, v), ok))
 		}
+		absent := schema.KindFile + 1 // the first of the kinds that only rules use
 		want := []string{
-			fmt.Sprintf("%d 1 true", schema.KindInt), fmt.Sprintf("%d \"2.000\" true", schema.KindDecimal), "12 null false",
-			fmt.Sprintf("%d \"2026-01-01T00:00:00.000Z\" true", schema.KindTime), "12 null false",
+			fmt.Sprintf("%d 1 true", schema.KindInt), fmt.Sprintf("%d \"2.000\" true", schema.KindDecimal), fmt.Sprintf("%d null false", absent),
+			fmt.Sprintf("%d \"2026-01-01T00:00:00.000Z\" true", schema.KindTime), fmt.Sprintf("%d null false", absent),
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/signal"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,8 +12,10 @@ import (
 	"runner.example/cmd/runner/cli"
 	"runner.example/develop/toolchain"
 	"runner.example/develop/toolchain/python"
+	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/diag"
+	"runner.example/internal/system/process"
 	"runner.example/node/app"
 	"runner.example/schema"
 )
@@ -34,6 +37,9 @@ const buildHelp = `Build the handlers of an app into modules in its directory bu
 
 Beside a module in C, C++, Rust or AssemblyScript it writes build/<name>.debug, with the lines for
 the record of a failure. This file is part of a release, and is read only when a handler fails.
+
+Before all this, the line [build] command of runner.toml is run in the app directory, such as
+"npm run build": by sh, on Windows by cmd. Its output is shown, and if it fails, nothing is built.
 
 Any other build/*.wasm is served too, including WASI programs, which get a request and
 answer it like CGI programs.
@@ -77,9 +83,30 @@ func buildCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := c.runBuildCommand(cmd.Context(), a); err != nil {
+				return err
+			}
 			return c.build(cmd.Context(), a)
 		},
 	}
+}
+
+// runBuildCommand runs the build command of the configuration, if there is one. What it prints goes to stderr.
+func (c *program) runBuildCommand(ctx context.Context, a *app.App) error {
+	command := a.Config.Development.BuildCommand
+	if command == "" {
+		return nil
+	}
+	c.WritesApp()
+	ctx, stop := signal.NotifyContext(ctx, process.Terminate) // the processes of the command end too
+	defer stop()
+	began := clock.Mark()
+	c.Say("", "running "+console.Harmless(command))
+	if err := toolchain.RunCommand(ctx, a.Dir, command, c.Stderr); err != nil {
+		return err
+	}
+	c.Say("", fmt.Sprintf("the build command has ended after %s", time.Since(began).Round(time.Millisecond)))
+	return nil
 }
 
 // build builds the handlers, checks the modules, and prints what was built.

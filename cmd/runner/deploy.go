@@ -18,8 +18,8 @@ import (
 
 const deployHelp = `Send the schema and the modules of an app to a running server, and activate them there: on the
 node that --to names, or else on the server that runs on the app's data directory. Handlers that
-are newer than their modules are built first, as "runner build" does; --no-build deploys the
-modules as they are.
+are newer than their modules are built first, as "runner build" does, and before that the line
+[build] command of runner.toml is run. --no-build deploys the app as it is.
 
 Errors of the app are reported before anything is sent, and so are random values that a module draws
 before its first request. Files that the node has are not sent again, so a deployment that was
@@ -70,6 +70,11 @@ func deployCommand(c *program) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !noBuild {
+				if err := c.runBuildCommand(cmd.Context(), a); err != nil {
+					return err
+				}
+			}
 			if err := c.buildNewer(cmd.Context(), a, noBuild); err != nil {
 				return err
 			}
@@ -89,7 +94,7 @@ func deployCommand(c *program) *cobra.Command {
 	flags := cmd.Flags()
 	flags.BoolVar(&yes, "yes", false, "activate the release without a question")
 	flags.BoolVar(&d.DryRun, "dry-run", false, "show the difference and what would be sent; change nothing on the node")
-	flags.BoolVar(&noBuild, "no-build", false, "deploy the modules as they are, also if their sources are newer")
+	flags.BoolVar(&noBuild, "no-build", false, "deploy the app as it is: do not run [build] command, nor build sources that are newer than their modules")
 	flags.BoolVar(&d.ReplaceApp, "replace-app", false, "replace the active release also if it is of another app")
 	flags.BoolVar(&d.AllowEmpty, "allow-empty", false, "deploy also a schema that declares no route, function, job or entity")
 	flags.BoolVar(&d.All, "send-all", false, "also send the files that the node has, because they may be damaged there")

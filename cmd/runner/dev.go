@@ -21,6 +21,9 @@ const devHelp = `Build and serve the app, and do so again after each save of han
 modules in build. Only what has changed is built. Errors are reported with file and line, and
 the last good release keeps serving. At startup, the server waits for the first good release.
 
+The line [build] command of runner.toml is run first, and again after a save of a file that is
+neither a handler nor its output.
+
 Each request is a line on stdout, followed by the log lines of its handler; errors are shown
 with their source line. With --json every line is an object. The path of a request is shown
 unchanged; tokens are not shown.

@@ -19,6 +19,7 @@ import (
 	"runner.example/develop/toolchain/python"
 	"runner.example/internal/clock"
 	"runner.example/internal/console"
+	"runner.example/internal/diag"
 	"runner.example/internal/fault"
 	"runner.example/internal/telemetry"
 	"runner.example/internal/wait"
@@ -82,7 +83,9 @@ type dev struct {
 	// fired means that the schedules of Options.At have fired.
 	fired bool
 	// types is the check of types that runs, or has run last.
-	types typeCheck
+	types   typeCheck
+	command buildCommand
+	reload  *reloader
 }
 
 // errSettings means that the settings have changed, which requires a restart of the server.
@@ -93,6 +96,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 	d := &dev{
 		opt: opt, listen: opt.Listen, log: newDevLog(opt, opt.Dir), files: newWatcher(opt.Dir, opt.ConfigFile),
 		waiting: map[string]bool{}, built: map[string]string{}, testing: func() {},
+		reload: newReloader(),
 	}
 	defer d.files.close()
 	defer func() { d.testing() }()
@@ -129,7 +133,18 @@ func (d *dev) start(ctx context.Context) error {
 		return err
 	}
 	over, again := make(chan struct{}), false
-	err := node.Run(ctx, d.app, d.options(), slog.New(d.log), d.opt.ExitNow, func(n *node.Node) error {
+	opt := d.options()
+	opt.Tools = d.reload
+	var other *proxy // nil: requests that no route matches are refused
+	if target := d.app.Config.Development.Proxy; target != "" {
+		other = newProxy(target, opt.Front.TLSCert != "", d.log)
+		defer other.close()
+		opt.Unrouted = other
+	}
+	err := node.Run(ctx, d.app, opt, slog.New(d.log), d.opt.ExitNow, func(n *node.Node) error {
+		if other != nil {
+			other.schema = n.Runtime.Schema
+		}
 		n.Local.Bundle = func(context.Context, string) (*runtime.Bundle, error) { return d.app.Read() }
 		if strings.HasSuffix(d.listen, ":0") {
 			d.listen = n.Listener.Addr().String() // the port stays the same over restarts
@@ -216,6 +231,8 @@ func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 		d.waiting[source] = true
 	}
 	d.announced = false
+	d.command = buildCommand{due: true, output: map[string]bool{}}
+	d.files.watchInputs(d.app.Config.Development.BuildCommand != "", d.app.Data)
 	defer d.types.stop()
 	err := d.round(ctx, n, nil, began)
 	d.announce(n)
@@ -296,6 +313,18 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 		d.log.event(devEvent{Event: "settings"}, "the settings have changed: restarting")
 		return errSettings
 	}
+	if len(d.files.trees) == 0 && d.files.inputs { // what is in them is not input of the build command
+		quiet := *latest
+		quiet.Unset = func([]diag.Source, diag.List) {}
+		if s, _, err := quiet.Compile(); err == nil {
+			d.files.watchTrees(treesOf(s))
+		}
+	}
+	meanwhile, err := d.runCommand(ctx, latest.Config.Development.BuildCommand, changed)
+	if err := cmp.Or(d.mark(meanwhile), err); err != nil {
+		return err
+	}
+	changed = slices.Compact(slices.Sorted(slices.Values(append(changed, meanwhile...))))
 	s, sources, err := latest.Compile()
 	if err != nil {
 		return err
@@ -313,12 +342,16 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err != nil {
 		return err
 	}
+	if err := d.reload.inject(now); err != nil {
+		return err
+	}
 	// What is being written is not stored as a release.
 	d.log.holdStart()
 	err = n.Runtime.Activate(ctx, now, runtime.Activation{Also: release.Deactivate})
 	if err := d.started(ctx, now, err); err != nil {
 		return err
 	}
+	d.reload.announce()
 	d.logServing(n, now, changed, time.Since(began))
 	return nil
 }
@@ -352,11 +385,16 @@ func notBuilt(wrong *toolchain.DiagnosticsError) error {
 	}
 }
 
-// treesOf returns the directories of files that a schema gives modules.
+// treesOf returns the directories of files that a schema gives modules, and those of assets.
 func treesOf(s *schema.Schema) (dirs []string) {
 	for _, m := range s.Modules {
 		if m.Files != "" && !slices.Contains(dirs, m.Files) {
 			dirs = append(dirs, m.Files)
+		}
+	}
+	for _, a := range s.Assets {
+		if !slices.Contains(dirs, a.Dir) {
+			dirs = append(dirs, a.Dir)
 		}
 	}
 	return dirs
@@ -407,6 +445,9 @@ func (d *dev) sourcesOf(name string, all []string) []string {
 		return []string{toolchain.PythonSource} // whose module has a part of them
 	case name == config.FileName, slices.Contains(typesNames, name), strings.HasPrefix(name, "build/"),
 		d.files.inTree(name) && !strings.HasPrefix(name, "handlers/"):
+		return nil
+	}
+	if d.files.isInput(name) && !slices.Contains(d.files.also, name) { // of the build command
 		return nil
 	}
 	if parts := strings.SplitN(name, "/", 3); len(parts) == 3 && slices.Contains(all, parts[0]+"/"+parts[1]) {

@@ -15,6 +15,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"runner.example/develop/toolchain"
+	"runner.example/develop/toolchain/python"
 	"runner.example/internal/clock"
 	"runner.example/internal/console"
 	"runner.example/internal/system/disk"
@@ -48,6 +49,10 @@ type watcher struct {
 	also []string
 	// trees are the directories of files that the schema gives modules.
 	trees []string
+	// inputs means that all files of the app are compared, because a build command may read them. dataDir is the data
+	// directory, as a name in the app.
+	inputs  bool
+	dataDir string
 }
 
 // stamp identifies one version of a file.
@@ -261,6 +266,9 @@ func (w *watcher) look() map[string]stamp {
 	for _, dir := range w.trees {
 		w.lookInto(dir, note)
 	}
+	if w.inputs {
+		w.lookForInputs(note)
+	}
 	note(packages+"/"+installed, filepath.Join(w.dir, packages, installed))
 	handlers := filepath.Join(w.dir, "handlers") + string(filepath.Separator) // also follows a link to a directory
 	_ = filepath.WalkDir(handlers, func(path string, d fs.DirEntry, err error) error {
@@ -328,6 +336,61 @@ func (w *watcher) watchTrees(dirs []string) {
 			w.lookInto(dir, func(name, _ string) { w.ours(name) })
 		}
 	}
+}
+
+// watchInputs sets whether all files of the app are compared, except those that isInput excludes. They count as unchanged
+// since now.
+func (w *watcher) watchInputs(all bool, dataDir string) {
+	w.inputs, w.dataDir = all, ""
+	if name, err := relative(w.dir, dataDir); err == nil {
+		w.dataDir = filepath.ToSlash(name)
+	}
+	if all {
+		w.lookForInputs(func(name, _ string) { w.ours(name) })
+	}
+}
+
+// lookForInputs notes the files that a build command may read.
+func (w *watcher) lookForInputs(note func(name, path string)) {
+	files := 0
+	root := w.dir + string(filepath.Separator)
+	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(w.dir, path)
+		name = filepath.ToSlash(name)
+		switch {
+		case err != nil: // deleted meanwhile or unreadable: the command reports it
+			return nil
+		case name != "." && !w.isInput(name):
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		case d.IsDir():
+			w.ask(path)
+			return nil
+		}
+		if files++; files > tree.MaxFiles {
+			return filepath.SkipAll
+		}
+		note(name, path)
+		return nil
+	})
+}
+
+// notInputs are names in the app directory that are read or written by the runner itself.
+var notInputs = []string{"handlers", "build", "types", TestsDir, python.PackagesDir, config.FileName}
+
+// isInput reports whether a file or a directory may be read by a build command. Sources of handlers, the schema, data, and
+// what the runner serves or a package manager writes are not.
+func (w *watcher) isInput(name string) bool {
+	top, _, _ := strings.Cut(name, "/")
+	for part := range strings.SplitSeq(name, "/") {
+		if passing(part) || part == packages {
+			return false
+		}
+	}
+	return !slices.Contains(notInputs, top) && !strings.HasSuffix(top, ".schema") &&
+		name != w.dataDir && !strings.HasPrefix(name, w.dataDir+"/") && !w.inTree(name) && !slices.Contains(w.trees, name)
 }
 
 // inTree reports whether a file is one of a module, and not a source.

@@ -155,6 +155,12 @@ func (l *listener) answer(w http.ResponseWriter, r *http.Request) (any, error) {
 			return nil, err
 		}
 		return nil, l.sendBlob(w, r, args.ID)
+	case opKeepBlob:
+		var args idArgument
+		if err := decode(w, r, &args); err != nil {
+			return nil, err
+		}
+		return struct{}{}, l.keepBlob(w, r, args.ID)
 	case opSnapshot:
 		return nil, l.sendSnapshot(w, r, caller.Name)
 	}
@@ -259,24 +265,6 @@ func (n *Node) admit(ctx context.Context, r joinRequest) (joinAnswer, error) {
 	}
 	n.logger.Info("node joined", "node", r.Name, "role", r.Role, "address", r.Address)
 	return answer, nil
-}
-
-// sendBlob sends a file that this node has.
-func (l *listener) sendBlob(w http.ResponseWriter, r *http.Request, digest string) error {
-	d, err := store.ParseDigest(digest)
-	if err != nil {
-		return fault.New(fault.Invalid, "%v", err)
-	}
-	blob, err := l.node.store.LocalBlob(r.Context(), d)
-	if err != nil {
-		return err
-	}
-	defer blob.Close()
-	extend(w, prepareTime)
-	if _, err := io.Copy(w, blob); err != nil {
-		panic(http.ErrAbortHandler) // so that the other node sees that it is incomplete
-	}
-	return nil
 }
 
 // sendSnapshot sends a backup.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"runner.example/internal/clock"
@@ -105,10 +105,13 @@ type Node struct {
 
 // serving is what Serve sets.
 type serving struct {
+	missing   missingFiles
+	opened    atomic.Bool // store is set: the store itself may ask for blobs before
 	store     *store.Store
 	keys      *keystore.Keystore
 	hooks     Hooks
 	listener  *listener
+	life      context.Context // until StopServing
 	stop      context.CancelFunc
 	loops     sync.WaitGroup
 	agreement clockAgreement
@@ -305,7 +308,7 @@ func (n *Node) servers() (all []string) {
 
 // StoreOptions completes the options of the node's store.
 func (n *Node) StoreOptions(o *store.Options) {
-	o.Name, o.Node, o.FetchBlob = n.id.Name, true, n.fetchBlob
+	o.Name, o.Node, o.FetchBlob, o.SpreadBlob = n.id.Name, true, n.fetchBlob, n.spreadBlob
 	o.Log = func(after uint64, deliver func(uint64, []byte) error) store.SharedLog {
 		n.log = etcdlog.Open(etcdlog.Options{Client: n.client, After: after, Deliver: deliver, Logger: n.logger})
 		return n.log
@@ -317,6 +320,9 @@ func (n *Node) StoreOptions(o *store.Options) {
 // ErrRemoved if the cluster has removed this node, as far as the log can be reached.
 func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err error) {
 	n.store, n.keys, n.hooks, n.agreement.changed = st, keys, hooks, make(chan struct{})
+	n.missing.wake = make(chan struct{}, 1)
+	n.life, n.stop = context.WithCancel(context.Background())
+	n.opened.Store(true)
 	if !n.unchecked {
 		if err := n.checkRemoved(context.Background()); err != nil {
 			return err
@@ -327,8 +333,7 @@ func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err
 	}
 	n.noteServer() // a voter without a vote is not ready from the beginning
 	n.addMetrics()
-	var ctx context.Context
-	ctx, n.stop = context.WithCancel(context.Background())
+	ctx := n.life
 	n.loops.Go(func() { n.follow(ctx) })
 	n.loops.Go(func() { n.campaign(ctx) })
 	n.loops.Go(func() { n.watchServers(ctx) })
@@ -336,6 +341,7 @@ func (n *Node) Serve(st *store.Store, keys *keystore.Keystore, hooks Hooks) (err
 		n.loops.Go(func() { n.checkLater(ctx) })
 	}
 	n.loops.Go(func() { n.announceLevels(ctx) })
+	n.loops.Go(func() { n.fetchMissing(ctx) })
 	n.logger.Info("cluster node started", "node", n.id.Name, "role", n.id.Role, "address", n.id.Address)
 	return nil
 }
@@ -374,6 +380,21 @@ func (n *Node) peers() []Peer {
 	return slices.Clone(n.id.Peers)
 }
 
+// nodes returns all nodes, as of the newest commit that this node has applied; before Serve, or if the store is damaged,
+// as far as this node knows.
+func (n *Node) nodes(ctx context.Context) (all []Peer) {
+	if n.opened.Load() {
+		_ = n.store.View(ctx, func(tx *store.Tx) (err error) {
+			all, err = nodesIn(tx)
+			return err
+		})
+	}
+	if len(all) == 0 {
+		all = append(n.peers(), n.id.Peer)
+	}
+	return all
+}
+
 // peerState is what another node has said of itself.
 type peerState struct {
 	State
@@ -400,7 +421,7 @@ func (n *Node) state() State {
 		Peer: n.id.Peer, Version: version.Read().Version, Levels: level.Known(),
 		Applied: uint64(health.Applied), Staleness: -1,
 		Release: n.hooks.Release(), Secrets: n.hooks.Secrets(), Vars: n.hooks.Vars(),
-		Time: n.now(), At: position{uint64(seq), revision, chain[:]},
+		Time: n.now(), At: position{uint64(seq), revision, chain[:]}, MissingFiles: n.missing.count.Load(),
 	}
 	s.NotReady, s.NoRelease = n.hooks.NotReady()
 	if health.Staleness < time.Hour*24*365 {
@@ -414,46 +435,6 @@ func (n *Node) state() State {
 		s.NotReady = cmp.Or(s.NotReady, cause.Detail)
 	}
 	return s
-}
-
-// fetchBlob gets a blob from the first node that has it.
-func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, error) {
-	peers := n.peers()
-	if len(peers) == 0 {
-		return nil, store.ErrNotFound
-	}
-	n.mu.Lock()
-	slices.SortStableFunc(peers, func(a, b Peer) int { // those that answer first
-		return -cmp.Compare(n.states[a.Name].at.UnixNano(), n.states[b.Name].at.UnixNano())
-	})
-	n.mu.Unlock()
-	var failures []error
-	for _, p := range peers {
-		connected, cancel := n.whileConnected(ctx, p.Name)
-		body, err := n.peerClient.open(connected, p.Address, opBlob, idArgument{d.String()})
-		if err == nil {
-			return &cancelledBody{body, cancel}, nil
-		}
-		cancel()
-		if fault.CodeOf(err) != fault.NotFound {
-			failures = append(failures, err)
-		}
-	}
-	if len(failures) > 0 {
-		return nil, fmt.Errorf("fetch a blob from other nodes: %w", errors.Join(failures...))
-	}
-	return nil, store.ErrNotFound
-}
-
-// cancelledBody is an answer whose context ends when it is closed.
-type cancelledBody struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-func (b *cancelledBody) Close() error {
-	defer b.cancel()
-	return b.ReadCloser.Close()
 }
 
 // Replication says where a commit can be read.
@@ -470,14 +451,7 @@ type Replication struct {
 func (n *Node) WaitApplied(ctx context.Context, seq store.Seq) Replication {
 	ctx, cancel := context.WithTimeout(ctx, appliedWait)
 	defer cancel()
-	var peers []Peer
-	err := n.store.View(ctx, func(tx *store.Tx) (err error) {
-		peers, err = nodesIn(tx)
-		return err
-	})
-	if err != nil || len(peers) == 0 {
-		peers = append(n.peers(), n.id.Peer)
-	}
+	peers := n.nodes(ctx)
 	var mu sync.Mutex
 	a := Replication{Nodes: len(peers)}
 	note := func(name string, applied bool) {

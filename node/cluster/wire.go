@@ -30,6 +30,7 @@ const (
 	opActivate = "activate"
 	opSnapshot = "snapshot"
 	opBlob     = "blob"
+	opKeepBlob = "keepBlob"
 )
 
 // joinRequest is what a machine with an invitation sends.
@@ -85,6 +86,8 @@ type State struct {
 	Vars map[string]string `json:"vars,omitempty"`
 	// Time is the node's clock.
 	Time time.Time `json:"time"`
+	// MissingFiles is how many files of rows the node lacked when it looked last. It fetches them.
+	MissingFiles int64 `json:"missingFiles,omitempty"`
 
 	At position `json:"position"`
 }

@@ -37,6 +37,8 @@ type Config struct {
 	Release   release.Options
 	Admin     server.Options
 	Cluster   cluster.Options
+	// Development has the settings of `runner build`, `runner dev` and `runner deploy`.
+	Development Development
 
 	// Secrets are the values of [secrets], and SecretPlaces the places of their names; nil
 	// without the section. Never print the values.
@@ -52,7 +54,7 @@ type Config struct {
 
 // options returns all option structs with settings.
 func (c *Config) options() []any {
-	return []any{&c.Runtime, &c.Schema, &c.Store, &c.Keystore, &c.Audit, &c.Telemetry, &c.Release, &c.Admin, &c.Cluster}
+	return []any{&c.Runtime, &c.Schema, &c.Store, &c.Keystore, &c.Audit, &c.Telemetry, &c.Release, &c.Admin, &c.Cluster, &c.Development}
 }
 
 // Default returns the configuration without a file and without environment.
@@ -153,8 +155,8 @@ func (c *Config) check(values *settings.Values) {
 
 // sections are the sections of the file in their order.
 var sections = []string{
-	"front", "runtime", "live", "jobs", "sandbox", "password", "store", "keystore", "auth", "audit", "limit", "release",
-	"outbound", "telemetry", "metrics", "record", "admin", "cluster",
+	"front", "runtime", "live", "jobs", "sandbox", "password", "store", "files", "keystore", "auth", "audit", "limit", "release",
+	"outbound", "telemetry", "metrics", "record", "admin", "cluster", "build", "dev",
 }
 
 const templateHead = `# All settings of the runner with their defaults, generated from the options of its

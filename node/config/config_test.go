@@ -78,6 +78,10 @@ func TestEveryErrorOfTheFileHasItsPlace(t *testing.T) {
 		{"address", "[front]\nlisten = \"8080\"\n", `runner.toml:2:10: error: [front] listen: "8080" is not an address to listen on: write host:port, such as 127.0.0.1:8080, with a port of at most 65535`},
 		{"port", "[metrics]\nlisten = \"127.0.0.1:99999\"\n", `runner.toml:2:10: error: [metrics] listen: "127.0.0.1:99999" is not an address to listen on: write host:port, such as 127.0.0.1:9090, with a port of at most 65535`},
 		{"admin port", "[admin]\nlisten = \"127.0.0.1:99999\"\n", `runner.toml:2:10: error: [admin] listen: "127.0.0.1:99999" is not an address to listen on: write host:port, such as 127.0.0.1:8080, with a port of at most 65535`},
+		{"proxy without a scheme", "[dev]\nproxy = \"localhost:5173\"\n", `runner.toml:2:9: error: [dev] proxy: "localhost:5173" is not the address of a server: write http://localhost:5173, without a path`},
+		{"proxy with a path", "[dev]\nproxy = \"http://localhost:5173/app\"\n", `runner.toml:2:9: error: [dev] proxy: "http://localhost:5173/app" is not the address of a server: write http://localhost:5173, without a path`},
+		{"proxy with a password", "[dev]\nproxy = \"http://a:b@localhost:5173\"\n", `runner.toml:2:9: error: [dev] proxy: "http://a:b@localhost:5173" is not the address of a server: write http://localhost:5173, without a path`},
+		{"proxy on another machine", "[dev]\nproxy = \"http://10.0.0.1:5173\"\n", `runner.toml:2:9: error: [dev] proxy: "http://10.0.0.1:5173" is not on this machine: the host must be localhost, 127.0.0.1 or [::1]`},
 		{"table for a key", "[front.listen]\nx = 1\n", `runner.toml:1:1: error: [front] listen: expected a string in quotes, found a table`},
 		{"together", "[front]\nbody = \"65mb\"\n", `runner.toml:2:8: error: [front] body is 65mb, above the 64mb of [front] max_body: lower the one or raise the other`},
 		{"together, the memory", "[front]\nbody_memory = \"1mb\"\nbody = \"2mb\"\n", `runner.toml:3:8: error: [front] body is 2mb, above the 1mb of [front] body_memory: lower the one or raise the other`},
@@ -192,7 +196,7 @@ func TestOptionsThatAreZeroHaveTheDefaultsOfTheFile(t *testing.T) {
 		"[runtime] shutdown_timeout": "a shutdown does not wait",
 	}
 	var zero config.Config
-	all := []any{&zero.Runtime, &zero.Schema, &zero.Store, &zero.Keystore, &zero.Audit, &zero.Telemetry, &zero.Release, &zero.Admin, &zero.Cluster}
+	all := []any{&zero.Runtime, &zero.Schema, &zero.Store, &zero.Keystore, &zero.Audit, &zero.Telemetry, &zero.Release, &zero.Admin, &zero.Cluster, &zero.Development}
 	settings.FillZero(all...)
 	reload, restart := config.Default().Changes(&zero)
 	for _, name := range append(reload, restart...) {
@@ -267,6 +271,7 @@ var changed = map[string]string{
 	"RUNNER_PASSWORD_PARALLEL":            "9",
 	"RUNNER_PASSWORD_QUEUE_WAIT":          "9s",
 	"RUNNER_STORE_DIR":                    "elsewhere",
+	"RUNNER_FILES_MAX_TOTAL":              "10gb",
 	"RUNNER_KEYSTORE_PEPPER_FILE":         "elsewhere",
 	"RUNNER_KEYSTORE_KEEP_DEAD":           "9d",
 	"RUNNER_AUTH_INSECURE_COOKIES":        "true",
@@ -298,6 +303,8 @@ var changed = map[string]string{
 	"RUNNER_CLUSTER_TLS_KEY":              "key.pem",
 	"RUNNER_CLUSTER_MAX_STALENESS":        "31s",
 	"RUNNER_CLUSTER_STALE_KEYS":           "serve",
+	"RUNNER_BUILD_COMMAND":                "make",
+	"RUNNER_DEV_PROXY":                    "http://localhost:5173",
 }
 
 // A reload takes these settings; all others need a restart.

@@ -63,6 +63,8 @@ type conn struct {
 
 	linger atomic.Bool // Close must expect more from the client
 	closed atomic.Bool
+	// hijacked means that net/http uses the connection.
+	hijacked atomic.Bool
 }
 
 // Read gives fasthttp the first byte of the restatement with the client's first byte, so
@@ -234,6 +236,12 @@ func readFault(err error, part string) *fault.Fault {
 // finish ends the exchange: the body was read, or can be skipped, or the connection is
 // closed. fasthttp writes the answer then.
 func (c *conn) finish(x *Exchange) {
+	if x.hijacked {
+		c.discards = true
+		c.linger.Store(true)
+		x.ctx.Response.SetConnectionClose()
+		return
+	}
 	_ = c.SetWriteDeadline(clock.In(x.srv.opt.WriteTimeout)) // fails if the connection is closed, as writes then do
 	if x.stream != nil {
 		c.discards = true

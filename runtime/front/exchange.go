@@ -64,7 +64,9 @@ type Exchange struct {
 	status  int
 	scratch []byte
 	stream  *stream // of an answer in parts; nil: it has none
-	memory  []byte  // outside the heap, for the body of the answer
+	// hijacked means that net/http has answered.
+	hijacked bool
+	memory   []byte // outside the heap, for the body of the answer
 }
 
 // begin starts a new request, which has an id even if its head cannot be read.

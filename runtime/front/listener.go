@@ -154,13 +154,17 @@ func (g *gate) release(c *conn) {
 	<-g.slots
 }
 
-// Close makes Accept return and ends the connections that wait for a request.
+// Close makes Accept return and ends the connections that wait for a request, or that net/http
+// uses.
 func (g *gate) Close() error {
 	err := g.close()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for c := range g.conns {
 		c.endIdle(g.idleGrace())
+		if c.hijacked.Load() {
+			_ = c.Conn.Close()
+		}
 	}
 	return err
 }

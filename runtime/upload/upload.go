@@ -88,7 +88,11 @@ type source struct {
 	// form: the body is a form. Its end is then a line end and an error, because the parser would take the end of the
 	// body within the header of a part for the end of the form.
 	form, ended bool
+	tail        []byte // the last bytes of a form, in which the line of the last boundary is
 }
+
+// tailBytes is more than the line of a boundary has.
+const tailBytes = 2 * MaxBoundary
 
 func (s *source) Read(p []byte) (int, error) {
 	if s.left == 0 {
@@ -102,8 +106,11 @@ func (s *source) Read(p []byte) (int, error) {
 		if s.ended {
 			return 0, io.ErrUnexpectedEOF
 		}
-		n, err = copy(p, lineEnd), nil
+		n, err = copy(p, s.lineEnd()), nil
 		s.ended = true
+	} else if s.form {
+		s.tail = append(s.tail, p[max(0, n-tailBytes):n]...)
+		s.tail = s.tail[:copy(s.tail, s.tail[max(0, len(s.tail)-tailBytes):])]
 	}
 	if s.left > 0 {
 		s.left -= n
@@ -114,7 +121,13 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-const lineEnd = "\r\n"
+// lineEnd is that of the last line: some clients write lines without a carriage return, and the parser accepts that.
+func (s *source) lineEnd() string {
+	if at := bytes.LastIndexByte(s.tail, '\n'); at == 0 || at > 0 && s.tail[at-1] != '\r' {
+		return "\n"
+	}
+	return "\r\n"
+}
 
 // reader is the state of Read.
 type reader struct {

@@ -99,6 +99,18 @@ epilogue`)
 	}
 }
 
+func TestALineMayEndWithoutACarriageReturn(t *testing.T) {
+	body := "--xyz\nContent-Disposition: form-data; name=\"a\"\n\nb\r\nc\n--xyz--"
+	for _, end := range []string{"", "\n"} {
+		for _, in := range []io.Reader{strings.NewReader(body + end), iotest.OneByteReader(strings.NewReader(body + end))} {
+			fields, _, err := read(in, form)
+			if err != nil || !reflect.DeepEqual(fields, []upload.Field{{Name: "a", Value: "b\r\nc"}}) {
+				t.Errorf("%q %v", fields, err)
+			}
+		}
+	}
+}
+
 func TestABodyThatIsNoFormIsOneFile(t *testing.T) {
 	large := strings.Repeat("0123456789", 100_000)
 	for _, c := range []struct{ contentType, body, kind, declared string }{

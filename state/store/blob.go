@@ -102,6 +102,14 @@ func (s *Store) Blob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	return s.LocalBlob(ctx, d)
 }
 
+// FetchBlob stores a blob that this node lacks and another node has. The errors are those of Blob.
+func (s *Store) FetchBlob(ctx context.Context, d Digest) error {
+	if s.blobs.Fetch == nil {
+		return ErrNotFound
+	}
+	return s.fetchBlob(ctx, d)
+}
+
 // fetchBlob stores a blob that another node has.
 func (s *Store) fetchBlob(ctx context.Context, d Digest) error {
 	switch err := s.blobs.FetchOnce(ctx, d); {
@@ -141,17 +149,43 @@ func (s *Store) openLocal(d Digest) (*OpenedBlob, error) {
 }
 
 // PutPinned is PutBlob for a blob that no release and no row names yet. It has a pin until release is called: see
-// PinBlob. If nothing else had stored the blob, and no reference names it at release, it is deleted then. The store of a
+// PinBlob. It leaves the space on the disk that commits need: else, or beyond Options.MaxFiles, the error matches
+// ErrUnavailable. If nothing else had stored the blob, and no reference names it at release, it is deleted then. The store of a
 // cluster's node leaves that to SweepBlobs, because a commit whose outcome is unknown may name it.
 func (s *Store) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, release func(), err error) {
 	if s.isClosed() {
 		return info, nil, errClosed
 	}
-	info, unpin, err := s.blobs.PutPinned(ctx, r)
+	info, unpin, err := s.blobs.PutPinned(ctx, &admittedReader{store: s, r: r})
+	if errors.Is(err, datadir.ErrLimit) {
+		err = unavailable(fmt.Errorf("[files] max_total is reached: %w", err))
+	}
 	if err = s.orFull(err); err != nil {
 		return info, nil, fmt.Errorf("store blob: %w", orUnavailable(ctx, err))
 	}
 	return info, func() { s.releasePin(info.Digest, unpin) }, nil
+}
+
+// admitAtOnce is how many bytes of a blob are admitted together.
+const admitAtOnce = 4 << 20
+
+// admittedReader fails when the disk has no space for what it reads beside what commits need.
+type admittedReader struct {
+	store    *Store
+	r        io.Reader
+	admitted int64 // bytes
+}
+
+func (r *admittedReader) Read(p []byte) (int, error) {
+	if r.admitted <= 0 && r.store.dir != "" {
+		if err := r.store.space.AdmitFile(admitAtOnce); err != nil {
+			return 0, err
+		}
+		r.admitted = admitAtOnce
+	}
+	n, err := r.r.Read(p)
+	r.admitted -= int64(n)
+	return n, err
 }
 
 // PinBlob keeps a blob until release is called: until then no sweep and no release of another pin deletes it. The blob
@@ -161,8 +195,24 @@ func (s *Store) PinBlob(d Digest) (release func()) {
 	return func() { s.releasePin(d, unpin) }
 }
 
+// pinBlobs pins several blobs; nil if there are none.
+func (s *Store) pinBlobs(all []Digest) (release func()) {
+	if len(all) == 0 {
+		return nil
+	}
+	releases := make([]func(), len(all))
+	for i, d := range all {
+		releases[i] = s.PinBlob(d)
+	}
+	return func() {
+		for _, release := range releases {
+			release()
+		}
+	}
+}
+
 func (s *Store) releasePin(d Digest, unpin func(datadir.Named)) {
-	if s.InCluster() {
+	if s.InCluster() || s.isClosed() || s.failure.Load() != nil { // a commit may be there after the next start
 		unpin(nil)
 		return
 	}
@@ -325,4 +375,41 @@ func (s *Store) DeleteBlob(d Digest) error {
 		return fmt.Errorf("delete blob %v: %w", d, err)
 	}
 	return nil
+}
+
+// SpreadBlob has a majority of the voters of the cluster store a blob. After it returned nil the blob
+// is on their disks. In a standalone store it does nothing. The error matches ErrUnavailable.
+func (s *Store) SpreadBlob(ctx context.Context, d Digest) error {
+	if s.spread == nil {
+		return nil
+	}
+	if err := s.spread(ctx, d); err != nil {
+		return fmt.Errorf("store blob %v on other nodes: %w", d, unavailable(err))
+	}
+	return nil
+}
+
+// spreadBlobs is SpreadBlob for several.
+func (s *Store) spreadBlobs(ctx context.Context, blobs []Digest) error {
+	for _, d := range blobs {
+		if err := s.SpreadBlob(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// keepTime is how long a blob is kept that a commit of another node is about to name.
+const keepTime = 10 * time.Minute
+
+// KeepBlob is what SpreadBlob of another node asks for: it stores a blob, which it fetches if this node lacks it, and no
+// sweep deletes it within the next ten minutes. After it returned nil the blob is on disk. The errors are those of Blob.
+func (s *Store) KeepBlob(ctx context.Context, d Digest) error {
+	unpin := s.blobs.Pin(d)
+	time.AfterFunc(keepTime, func() { unpin(nil) })
+	_, err := s.HasBlob(d)
+	if err == ErrNotFound {
+		return s.FetchBlob(ctx, d)
+	}
+	return err
 }

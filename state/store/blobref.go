@@ -10,6 +10,7 @@ const BlobPrefix = "blob/"
 
 // AppendBlobReference appends the key which says that an owner has a blob. The transaction that writes it must name a
 // blob that is there: one with a pin, or one that another key names which the transaction has read. Its value is empty.
+// In a cluster the commit is proposed when the blob is on the disks of a majority of the voters.
 func AppendBlobReference(dst []byte, d Digest, owner ...[]byte) []byte {
 	dst = append(append(dst, BlobPrefix...), d[:]...)
 	for _, part := range owner {

@@ -36,6 +36,9 @@ type Options struct {
 	// Dir is the data directory, created if it does not exist. In the file, a relative path
 	// starts from the app directory. Flag: --data.
 	Dir string `toml:"store.dir" default:"data" nonempty:"true"`
+	// MaxFiles limits the contents on this node's disk: those of rows and of releases together. Beyond it, uploads
+	// and files that handlers make are refused. 0: only the free space limits them.
+	MaxFiles int64 `toml:"files.max_total" unit:"size" max:"4096gb"`
 	// Clock is the source of Tx.Now and of nothing else; nil: the machine's.
 	Clock clock.Calendar
 	// Logger gets the log lines of Badger and of the store; nil discards them.
@@ -51,6 +54,9 @@ type Options struct {
 	// it. The error matches ErrNotFound if no node has the blob. It may be called by several
 	// goroutines, and once at a time for one digest. Nil: there are no other nodes.
 	FetchBlob func(ctx context.Context, d Digest) (io.ReadCloser, error)
+	// SpreadBlob has a majority of the voters of the cluster store a blob. After it
+	// returned nil it is on their disks. Nil: there are no other nodes.
+	SpreadBlob func(ctx context.Context, d Digest) error
 	// Metrics counts commits; nil: nothing is counted.
 	Metrics *telemetry.Metrics
 }
@@ -82,6 +88,7 @@ type Store struct {
 	watches   watches
 	turns     *retry.Turns
 	blobs     datadir.Blobs
+	spread    func(context.Context, Digest) error // nil: standalone
 	owner     owner
 	levels    level.Range // that the program knows
 	level     atomic.Int64
@@ -166,7 +173,7 @@ func newStore(o Options, levels level.Range) *Store {
 		dir: o.Dir, clock: o.Clock.Or(), log: o.Logger, metrics: newMetrics(o.Metrics), turns: retry.New(), mark: &datadir.Mark{},
 		levels: levels,
 	}
-	s.owner.name, s.blobs.Fetch = o.Name, o.FetchBlob
+	s.owner.name, s.blobs.Fetch, s.blobs.Limit, s.spread = o.Name, o.FetchBlob, o.MaxFiles, o.SpreadBlob
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -467,11 +474,22 @@ func (t *Tx) propose() (_ *proposal, failed error) {
 	if cause := s.failure.Load(); cause != nil {
 		return nil, unavailable(*cause)
 	}
+	if err := s.spreadBlobs(ctx, t.blobs); err != nil {
+		return nil, err
+	}
 	p := t.proposal()
+	// The blobs have pins until the proposal is decided, also if the context ends before.
+	p.unpin = s.pinBlobs(t.blobs)
+	defer func() {
+		if p != nil && p.unpin != nil && !errors.Is(failed, ErrUnknown) {
+			p.unpin()
+		}
+	}()
 	defer func(began time.Time) { s.metrics.proposed(p, failed, time.Since(began)) }(clock.Mark())
 	err := s.sequencer.propose(ctx, p)
 	for n := 0; err == nil && p.outcome() == commitlog.TooOld && n < maxRenewals; n++ {
 		if p, err = t.renew(p); err == nil && p.outcome() == commitlog.Committed {
+			p.unpin = s.pinBlobs(t.blobs)
 			err = s.sequencer.propose(ctx, p)
 		}
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"runner.example/state/store/commitlog"
@@ -37,6 +38,7 @@ type Tx struct {
 	writes commitlog.WriteSet
 	reads  []string
 	spans  []*commitlog.Span
+	blobs  []Digest // that the references among the writes name
 }
 
 // Get returns the value of key; the bytes belong to the caller. The error is ErrNotFound if
@@ -72,6 +74,9 @@ func (t *Tx) read(key []byte) (value []byte, err error) {
 // copied. A key has 1 to 64,000 bytes. A transaction writes at most 8 MiB of keys and
 // values, and 50,000 keys; beyond that Set returns ErrTooLarge and sets nothing.
 func (t *Tx) Set(key, value []byte) error {
+	if d, _, ok := CutBlobReference(key); ok && !slices.Contains(t.blobs, d) {
+		t.blobs = append(t.blobs, d)
+	}
 	return t.put(key, commitlog.Write{Key: string(key), Value: append([]byte{}, value...)})
 }
 

@@ -1,12 +1,14 @@
 package files_test
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/textproto"
 	"os"
@@ -15,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"runner.example/tests/harness"
 )
@@ -49,7 +52,10 @@ routes("/v1", auth: none, rateLimit: none) {
 const uploadHandlers = `
 import { created, error, file, insert, notFound, ok, query, remove, update, type RouteRequest } from "@runner/sdk";
 
-export const form = (req: RouteRequest) => ok(req.form());
+export const form = (req: RouteRequest) => {
+  const { fields, files } = req.form();
+  return ok({ fields, files: files.map((file) => ({ ...file, field: file.field, declared: file.declared })) });
+};
 
 export async function read(req: RouteRequest) {
   const found = req.file(req.form().get("of") ?? "")!;
@@ -110,8 +116,8 @@ export const plain = (req: RouteRequest) => ok(req.form());
 `
 
 // serveUploads serves an app with uploads.
-func serveUploads(t *testing.T) (*harness.App, *harness.Server) {
-	a := harness.NewApp(t, uploadSchema, "[sandbox]\nmoved_bytes = \"40mb\"\n")
+func serveUploads(t *testing.T, settings ...string) (*harness.App, *harness.Server) {
+	a := harness.NewApp(t, uploadSchema, "[sandbox]\nmoved_bytes = \"40mb\"\n"+strings.Join(settings, ""))
 	a.Write("handlers/uploads.ts", uploadHandlers)
 	a.Must("build")
 	return a, a.Serve()
@@ -354,6 +360,46 @@ func TestUploadsThatAreNotValidAreRefused(t *testing.T) {
 	}
 	if now := blobs(t, a); len(now) != before {
 		t.Errorf("after the requests there are %d files of blobs, before %d", len(now), before)
+	}
+}
+
+// TestASlowUploadAnswers408: each byte is in time, and the body is not.
+func TestASlowUploadAnswers408(t *testing.T) {
+	a, s := serveUploads(t, "[front]\nread_timeout = \"500ms\"\n")
+	before := len(blobs(t, a))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	body, kind := formOf(part{"photo", "a.png", "", strings.Repeat("x", 100_000)})
+	if _, err := fmt.Fprintf(conn, "POST /v1/forms HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n", kind, len(body)); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		each := time.NewTicker(20 * time.Millisecond)
+		defer each.Stop()
+		for i := range len(body) {
+			select {
+			case <-done:
+				return
+			case <-each.C:
+			}
+			if _, err := io.WriteString(conn, body[i:i+1]); err != nil {
+				return
+			}
+		}
+	})
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	close(done)
+	sending.Wait()
+	if err != nil || answer.StatusCode != 408 {
+		t.Errorf("got %+v, %v", answer, err)
+	}
+	if now := blobs(t, a); len(now) != before {
+		t.Errorf("after the request there are %d files of blobs, before %d", len(now), before)
 	}
 }
 

@@ -271,6 +271,8 @@ func printStatus(c *cli.CLI, s cluster.Overview) error {
 			state = n.NotReady
 		case n.Joining:
 			state = "no vote yet"
+		case n.MissingFiles > 0:
+			state = "ready, lacks " + console.Plural(int(n.MissingFiles), "file")
 		}
 		seen := "never"
 		switch {

@@ -1,5 +1,6 @@
 // Package process is what the operating system says of this process, and what it does for it. It has the limit of
-// open files, signals, the permissions of new files, what the process has used, and limits that it sets itself.
+// open files, signals, the permissions of new files, what the process has used, and limits that it sets itself. It also
+// runs lines of the system's shell.
 //
 //	                 Linux            macOS            Windows
 //	open files       RLIMIT_NOFILE    RLIMIT_NOFILE    no limit that matters

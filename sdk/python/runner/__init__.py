@@ -21,6 +21,7 @@ when the handler answers below 400; when another request got in between, the han
 from ._context import Auth, Context, Job, context, keep_writes, secret
 from ._events import events
 from ._fetch import FetchResponse, fetch
+from ._files import StoredFile, Upload, UploadedFile, file
 from ._handlers import warm
 from ._host import HostError
 from ._query import (
@@ -41,8 +42,8 @@ from ._values import call
 __all__ = [
     "NULL", "Aggregation", "ApiKey", "ApiKeyPage", "Auth", "BodyError", "Change", "Condition", "Context", "Counts", "Delivery", "EnqueuedJob",
     "FetchResponse", "File", "Form", "HostError", "Job", "LimitedChange", "LimitedRemoval", "LiveSession", "Lookup", "OpenedSession", "Operation", "Page",
-    "PasswordCheck", "Removal", "Request", "Response", "Selection", "SessionPage", "abort", "aggregate", "and_", "api_keys", "asgi",
-    "bad_request", "call", "context", "created", "error", "events", "fetch", "field", "forbidden", "get", "handler", "hmac_digest", "html",
+    "PasswordCheck", "Removal", "Request", "Response", "Selection", "SessionPage", "StoredFile", "Upload", "UploadedFile", "abort", "aggregate", "and_", "api_keys", "asgi",
+    "bad_request", "call", "context", "created", "error", "events", "fetch", "field", "file", "forbidden", "get", "handler", "hmac_digest", "html",
     "insert", "jobs", "keep_writes", "no_content", "not_", "not_found", "ok", "or_", "password", "query", "redirect", "remove",
     "secret", "sessions", "stream", "text", "unauthorized", "update", "var", "warm", "webhooks", "wsgi",
 ]

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic
 
 from . import _host
+from ._files import Upload, uploaded
 from ._values import Record
 
 if TYPE_CHECKING:
@@ -196,6 +197,12 @@ class Request(Generic[Body]):
         if b"\\u" in body and not _is_text(value):
             raise BodyError("invalid_json", "the body is not JSON that can be read: it has an unpaired surrogate")
         return {} if value is None else value  # type: ignore[return-value]
+
+    @cached_property
+    def upload(self) -> Upload:
+        """What the client has uploaded, on a route with "upload: on". Its files are stored, and are gone after the request
+        unless a row that is committed has them."""
+        return uploaded()
 
     def form(self) -> Form:
         """The body as a form, multipart/form-data or application/x-www-form-urlencoded. Another body answers 400."""

@@ -214,6 +214,7 @@ _readers: dict[str, Callable[[Any], Any]] = {
     "date": datetime.date.fromisoformat,
     "duration": _duration,
     "bytes": base64.b64decode,
+    "file": lambda value: _files.stored(value),
 }
 
 
@@ -278,3 +279,6 @@ def group(entity: str, result: Any, days: set[str]) -> Any:
                 if of is not None and value is not None:
                     part[field] = of(value)
     return result
+
+
+from . import _files  # noqa: E402  # it uses this module

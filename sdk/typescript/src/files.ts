@@ -90,7 +90,12 @@ export class UploadedForm {
   constructor({ fields, files }: { fields: [string, string][]; files: UploadedFile[] }) {
     this.fields = fields;
     this.files = files;
-    for (const file of files) setPrototypeOf(file, StoredFile.prototype);
+    for (const file of files) {
+      setPrototypeOf(file, StoredFile.prototype);
+      // A file has the same members in each JSON.
+      Object.defineProperty(file, "field", { enumerable: false });
+      Object.defineProperty(file, "declared", { enumerable: false });
+    }
   }
   get(name: string): string | undefined {
     return this.fields.find((field) => field[0] === name)?.[1];
@@ -135,7 +140,13 @@ export async function file(contents: Contents, options: FileOptions = {}): Promi
     from = await from.bytes();
   }
   const about = { name: name ?? "file", ...(type ? { type } : {}) };
-  if (typeof from === "string") from = new TextEncoder().encode(from);
+  if (typeof from === "string") {
+    if (from.length <= writePart / 3 && from.isWellFormed()) {
+      run("file.create", { ...about, data: from });
+      return made();
+    }
+    from = new TextEncoder().encode(from);
+  }
   if (from instanceof ReadableStream) return streamed(about, from);
   const bytes = bytesOf(from);
   if (bytes.length > writePart) return streamed(about, [bytes]);

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -50,6 +51,10 @@ type Blobs struct {
 	Base *Blobs
 	// Fetch gets a blob from another place; see FetchOnce.
 	Fetch func(context.Context, Digest) (io.ReadCloser, error)
+	// Limit is how many bytes all blobs may have before PutPinned fails with ErrLimit; 0: any number. It is set before
+	// Open. Those of Base do not count.
+	Limit int64
+	used  atomic.Int64 // bytes of all blobs, and of those that PutPinned is reading; not counted without a Limit
 
 	mu       sync.Mutex
 	fetching map[Digest]*fetch
@@ -74,6 +79,9 @@ type backend interface {
 	// remove removes a blob.
 	remove(d Digest) error
 }
+
+// ErrLimit: the blobs would have more bytes than Limit.
+var ErrLimit = errors.New("the limit of all blobs is reached")
 
 // Errors of Remove.
 var (
@@ -101,8 +109,14 @@ func (b *Blobs) backend() backend {
 // Open makes the directory dir, uses it from now on, and removes files that an earlier process
 // did not finish.
 func (b *Blobs) Open(dir string) (err error) {
-	b.dir, err = openDirectory(dir)
-	return err
+	if b.dir, err = openDirectory(dir); err != nil || b.Limit == 0 {
+		return err
+	}
+	return b.dir.list(func(d Digest) error {
+		info, err := b.dir.info(d)
+		b.used.Add(info.Size)
+		return err
+	})
 }
 
 // Put stores all that r yields, unless check returns an error for its digest. After it returned
@@ -145,6 +159,8 @@ func (b *Blobs) PutAll(ctx context.Context, blobs [][]byte) error {
 func (b *Blobs) put(ctx context.Context, contents []io.Reader, check func(Digest) error, own bool) (_ []BlobInfo, release func(Named), err error) {
 	var mu sync.Mutex // several are stored at the same time
 	var pinned []Digest
+	counted := &usage{blobs: b}
+	defer counted.end()
 	var once sync.Once
 	release = func(named Named) {
 		once.Do(func() {
@@ -156,6 +172,9 @@ func (b *Blobs) put(ctx context.Context, contents []io.Reader, check func(Digest
 	read := make([]io.Reader, len(contents))
 	for i, r := range contents {
 		read[i] = &ctxReader{ctx, r}
+		if own && b.Limit > 0 {
+			read[i] = counted.reader(read[i])
+		}
 	}
 	stored, err := b.backend().put(ctx, read, func(d Digest) error {
 		if err := check(d); err != nil {
@@ -171,6 +190,8 @@ func (b *Blobs) put(ctx context.Context, contents []io.Reader, check func(Digest
 		release(nil)
 		return nil, nil, err
 	}
+	counted.end()
+	b.stored(stored)
 	return stored, release, nil
 }
 
@@ -242,8 +263,15 @@ func (b *Blobs) removeLocked(d Digest, named Named) (removed bool, err error) {
 	if is, err := named(); err != nil || is {
 		return false, err
 	}
+	info, err := b.backend().info(d)
+	if err != nil {
+		return false, err
+	}
 	if err := b.backend().remove(d); err != nil {
 		return false, err
+	}
+	if b.Limit > 0 {
+		b.used.Add(-info.Size)
 	}
 	return true, nil
 }

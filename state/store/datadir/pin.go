@@ -7,6 +7,8 @@ type pin struct {
 	count int
 	// own: the blob was not there before its first pin, and all that stored it since did so with PutPinned.
 	own bool
+	// there: the blob is there, and counts in Blobs.used.
+	there bool
 }
 
 // Pin keeps a blob until release is called: it is not removed. Release of the last pin removes the blob if PutPinned
@@ -15,7 +17,7 @@ type pin struct {
 func (b *Blobs) Pin(d Digest) (release func(named Named)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pinLocked(d, false)
+	b.pinLocked(d, true)
 	var once sync.Once
 	return func(named Named) { once.Do(func() { b.unpin(d, named) }) }
 }
@@ -24,23 +26,22 @@ func (b *Blobs) Pin(d Digest) (release func(named Named)) {
 func (b *Blobs) pin(d Digest, own bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, err := b.backend().info(d)
-	p := b.pinLocked(d, own && err != nil)
-	p.own = p.own && own
+	b.pinLocked(d, own)
 }
 
-// pinLocked adds a pin; own is that of the first one.
-func (b *Blobs) pinLocked(d Digest, own bool) *pin {
+// pinLocked adds a pin. The first one says who owns the blob, and others that store it with own unset say that nobody does.
+func (b *Blobs) pinLocked(d Digest, own bool) {
 	p := b.pins[d]
 	if p == nil {
 		if b.pins == nil {
 			b.pins = make(map[Digest]*pin)
 		}
-		p = &pin{own: own}
+		_, err := b.backend().info(d)
+		p = &pin{own: err != nil, there: err == nil}
 		b.pins[d] = p
 	}
 	p.count++
-	return p
+	p.own = p.own && own
 }
 
 // unpin releases a pin. An error leaves the blob to a later removal.

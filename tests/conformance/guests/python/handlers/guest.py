@@ -534,3 +534,15 @@ def parts(what: str):
     insert("Order", {"item": "after"})
     yield "two\n"
     yield "three\n"
+
+
+@handler
+def files(req: Request):
+    form = req.upload
+    first = insert("Document", {"title": form.get("title"), "scan": form.file("scan")})
+    made = runner.file("a note ü", name="note.md", type="text/markdown")
+    second = insert("Document", {"title": "note", "scan": made})
+    scan = first["scan"]
+    return ok({
+        "text": scan.text(), "name": scan.name, "type": scan.type, "size": scan.size, "note": second["scan"].size, "other": form.file("other") is not None,
+    })

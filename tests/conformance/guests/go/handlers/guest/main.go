@@ -901,3 +901,34 @@ func streams(ctx *runner.Context, req *runner.Request) (runner.Response, error) 
 		return errors.Join(err1, err2, err3)
 	}).WithHeader("content-type", "text/plain"), nil
 }
+
+type document struct {
+	Title string             `json:"title"`
+	Scan  *runner.StoredFile `json:"scan"`
+}
+
+//go:wasmexport files
+func exportFiles() { runner.Handle(files) }
+
+func files(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	form, err := ctx.Upload()
+	if err != nil {
+		return runner.Response{}, err
+	}
+	var first, second document
+	if err := runner.Insert("Document", document{form.Get("title"), &form.File("scan").StoredFile}).Row(ctx, &first); err != nil {
+		return runner.Response{}, err
+	}
+	made, err := ctx.CreateFile("note.md", "text/markdown", strings.NewReader("a note ü"))
+	if err != nil {
+		return runner.Response{}, err
+	}
+	if err := runner.Insert("Document", document{"note", &made}).Row(ctx, &second); err != nil {
+		return runner.Response{}, err
+	}
+	text, err := ctx.ReadFile(*first.Scan)
+	return runner.OK(map[string]any{
+		"text": string(text), "name": first.Scan.Name, "type": first.Scan.Type, "size": first.Scan.Size, "note": second.Scan.Size,
+		"other": form.File("other") != nil,
+	}), err
+}

@@ -1,0 +1,10 @@
+import { file, insert, ok, type RouteRequest } from "@runner/sdk";
+
+export async function files(req: RouteRequest) {
+  const form = req.form();
+  const first = await insert("Document", { title: form.get("title")!, scan: req.file("scan")! });
+  const made = await file("a note ü", { name: "note.md", type: "text/markdown" });
+  const second = await insert("Document", { title: "note", scan: made });
+  const { name, type, size } = first.scan;
+  return ok({ text: await first.scan.text(), name, type, size, note: second.scan.size, other: form.file("other") !== undefined });
+}
