@@ -167,8 +167,8 @@ func (v *Activator) Activate(ctx context.Context, change release.Activation) err
 // of another app than the active one. A name that neither of them declares is the name of a directory, and may differ.
 func (v *Activator) mayReplace(ctx context.Context, next *runtime.Bundle, change release.Activation) error {
 	s := next.Schema
-	if !change.AllowEmpty && len(s.Routes)+len(s.Functions)+len(s.Jobs)+len(s.Entities) == 0 {
-		return fault.New(fault.Invalid, "the schema is empty: it declares no route, function, job or entity").
+	if !change.AllowEmpty && len(s.Routes)+len(s.Functions)+len(s.Jobs)+len(s.Entities)+len(s.Assets) == 0 {
+		return fault.New(fault.Invalid, "the schema is empty: it declares no route, function, job, entity or assets").
 			WithHint("name the directory of the app, or use --allow-empty (over HTTP allowEmpty: true)")
 	}
 	if change.ReplaceApp {

@@ -157,7 +157,7 @@ func (a *App) BundleOf(rel release.Release, files []release.FileData) (*runtime.
 	if declared := b.Schema.App; declared != "" && declared != b.App {
 		return nil, fault.New(fault.Invalid, "the release is of app %q, and its schema declares app %q", b.App, declared)
 	}
-	if err := checkTrees(b); err != nil {
+	if err := checkTrees(b, rel); err != nil {
 		return nil, err
 	}
 	b.Secrets, err = a.Secrets(b.Schema.Secrets)
@@ -176,27 +176,25 @@ func treeIn(files []release.FileData, name string) *tree.Tree {
 
 // checkTrees refuses a stored release whose schema gives a module files that it does not have, or no files, or names other
 // directories of assets than those that it has. Another program than runner deploy has made it. The module of handlers in
-// Python has files without a block.
-func checkTrees(b *runtime.Bundle) error {
+// Python has files without a block. The bundle may have the schema alone.
+func checkTrees(b *runtime.Bundle, rel release.Release) error {
 	declared := map[string]bool{}
 	for i := range b.Schema.Assets {
 		a := &b.Schema.Assets[i]
-		declared[a.Dir] = true
-		switch t := b.Assets[a.Dir]; {
-		case t == nil:
-			return fault.New(fault.Invalid, "the schema has assets of the directory %q, and the release has no %s: deploy the app again",
-				a.Dir, release.AssetsOf(a.Dir))
-		case a.SPA != "":
+		name := release.AssetsOf(a.Dir)
+		declared[name] = true
+		if !slices.ContainsFunc(rel.Files, func(f release.File) bool { return f.Name == name }) {
+			return fault.New(fault.Invalid, "the schema has assets of the directory %q, and the release has no %s: deploy the app again", a.Dir, name)
+		}
+		if t := b.Assets[a.Dir]; t != nil && a.SPA != "" {
 			if _, has := t.Lookup(a.SPA); !has {
-				return fault.New(fault.Invalid, "%s of the release has no file %q, which spa: names: deploy the app again",
-					release.AssetsOf(a.Dir), a.SPA)
+				return fault.New(fault.Invalid, "%s of the release has no file %q, which spa: names: deploy the app again", name, a.SPA)
 			}
 		}
 	}
-	for _, dir := range slices.Sorted(maps.Keys(b.Assets)) {
-		if !declared[dir] {
-			return fault.New(fault.Invalid, "the release has %s, and the schema has no assets of that directory: deploy the app again",
-				release.AssetsOf(dir))
+	for _, f := range rel.Files {
+		if _, is := release.AssetsDir(f.Name); is && !declared[f.Name] {
+			return fault.New(fault.Invalid, "the release has %s, and the schema has no assets of that directory: deploy the app again", f.Name)
 		}
 	}
 	for _, m := range b.Modules {

@@ -190,6 +190,8 @@ func TestTheStepsOfTheRecordingsPageWork(t *testing.T) { follow(t, 5, "docs/reco
 
 func TestTheStepsOfTheLivePageWork(t *testing.T) { follow(t, 5, "docs/live.md") }
 
+func TestTheStepsOfTheAssetsPageWork(t *testing.T) { follow(t, 10, "docs/assets.md") }
+
 func TestTheStepsOfTheJobsPageWork(t *testing.T) { follow(t, 7, "docs/jobs.md") }
 
 func TestTheStepsOfTheSchemaTutorialWork(t *testing.T) { follow(t, 12, "docs/schema/tutorial.md") }

@@ -222,7 +222,7 @@ func TestAnEmptySchemaIsDeployedOnlyIfItIsAllowed(t *testing.T) {
 	e.must(namedApp(t, "shop", ""), "deploy", "--yes")
 	empty := harness.NewApp(t, "app shop\n", "", "echo")
 	for _, flag := range []string{"--yes", "--dry-run"} {
-		if got := e.run(empty, "deploy", flag); got.Status != 3 || !strings.Contains(got.Stderr, "the schema is empty: it declares no route, function, job or entity") || !strings.Contains(got.Stderr, "--allow-empty") {
+		if got := e.run(empty, "deploy", flag); got.Status != 3 || !strings.Contains(got.Stderr, "the schema is empty: it declares no route, function, job, entity or assets") || !strings.Contains(got.Stderr, "--allow-empty") {
 			t.Errorf("%s: %d %s", flag, got.Status, got.Stderr)
 		}
 	}
