@@ -47,6 +47,9 @@ func (r *Runtime) readUpload(s *requestState, x *front.Exchange) error {
 			return err
 		}
 		s.uploads = append(s.uploads, release)
+		if err := r.opt.Store.SpreadBlob(ctx, info.Digest); err != nil { // now, and not within the time of the handler
+			return err
+		}
 		form.Files = append(form.Files, hostabi.FormFile{
 			File:  schema.File{ID: ids.New(r.opt.Calendar()), Name: p.Name, Type: p.Type, Size: info.Size, SHA256: info.Digest},
 			Field: p.Field, Declared: p.Declared,

@@ -2,6 +2,7 @@ package entity_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +26,7 @@ import (
 	"runner.example/state/entity"
 	"runner.example/state/entity/catalog"
 	"runner.example/state/store"
+	"runner.example/state/store/frame"
 )
 
 const crashFiles = "ENTITY_CRASH_FILES" // set: the child runs crashWithFiles in place of crashUnderLoad
@@ -428,4 +430,69 @@ func killAfter(t *testing.T, dir string, round, requests int) {
 	}
 	_, _ = io.Copy(io.Discard, out)
 	_ = child.Wait() // it was killed
+}
+
+// A backup that is written while requests run has the contents that its rows name.
+func TestABackupHasTheContentsOfItsRows(t *testing.T) {
+	h, err := openFileHost(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := newSeed(t)
+	stop := make(chan struct{})
+	var writers sync.WaitGroup
+	for w := range 3 {
+		writers.Go(func() {
+			d := newDice(seed, uint64(w))
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := h.randomRequest(d, fmt.Sprint("w", w, "-"), fileTexts(fmt.Sprint(w))); !conflicts(err) {
+					t.Error(err)
+					return
+				}
+				if err := h.sweep(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	var backups []*bytes.Buffer
+	for range 5 {
+		var copied bytes.Buffer
+		if _, err := h.store.Backup(context.Background(), &copied, nil); err != nil {
+			t.Error(err)
+		}
+		backups = append(backups, &copied)
+	}
+	close(stop)
+	writers.Wait()
+	if err := errors.Join(h.check(), h.store.Close()); err != nil {
+		t.Error(err)
+	}
+	for _, copied := range backups {
+		dir := t.TempDir()
+		st, err := store.Open(store.Options{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, _, err := frame.NewReader(context.Background(), copied)
+		if err == nil {
+			err = st.Restore(context.Background(), in)
+		}
+		if err := errors.Join(err, st.Close()); err != nil {
+			t.Fatal(err)
+		}
+		restored, err := openFileHost(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(restored.check(), restored.store.Close()); err != nil {
+			t.Error(err)
+		}
+	}
 }

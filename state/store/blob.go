@@ -195,8 +195,24 @@ func (s *Store) PinBlob(d Digest) (release func()) {
 	return func() { s.releasePin(d, unpin) }
 }
 
+// pinBlobs pins several blobs; nil if there are none.
+func (s *Store) pinBlobs(all []Digest) (release func()) {
+	if len(all) == 0 {
+		return nil
+	}
+	releases := make([]func(), len(all))
+	for i, d := range all {
+		releases[i] = s.PinBlob(d)
+	}
+	return func() {
+		for _, release := range releases {
+			release()
+		}
+	}
+}
+
 func (s *Store) releasePin(d Digest, unpin func(datadir.Named)) {
-	if s.InCluster() {
+	if s.InCluster() || s.isClosed() || s.failure.Load() != nil { // a commit may be there after the next start
 		unpin(nil)
 		return
 	}

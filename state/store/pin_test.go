@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -312,5 +313,44 @@ func TestUploadsStopAtTheLimitOfFiles(t *testing.T) {
 		}
 		release()
 		putPinned(t, s, "10 bytes !")
+	}
+}
+
+// The context of an Update may end while its commit is being applied. The pin of its blob is then released before anything
+// names the blob.
+func TestABlobOutlivesACommitWhoseOutcomeIsUnknown(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		s := mustOpen(t, store.Options{Dir: dir})
+		applying, apply := make(chan struct{}), make(chan struct{})
+		once := sync.OnceFunc(func() {
+			close(applying)
+			<-apply
+		})
+		defer s.OnApply([]byte(store.BlobPrefix), func(store.Seq, store.Change) { once() })()
+		d, release := putPinned(t, s, "content")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := s.Update(ctx, func(tx *store.Tx) error { return tx.Set(store.AppendBlobReference(nil, d, []byte("row")), nil) })
+			release()
+			ended <- err
+		}()
+		<-applying
+		cancel()
+		if err := <-ended; !errors.Is(err, store.ErrUnknown) {
+			t.Errorf("the Update returns %v", err)
+		}
+		if n := sweep(t, s); n != 0 || !hasBlob(t, s, d) {
+			t.Errorf("the blob is there: %v, after a sweep of %d", hasBlob(t, s, d), n)
+		}
+		close(apply)
+		put(t, s, "after", "1") // the commit before it is applied
+		if sweep(t, s); readBlob(t, s, d) != "content" {
+			t.Error("the blob has changed")
+		}
+		name(t, s, d, "row", false)
+		if sweep(t, s); hasBlob(t, s, d) {
+			t.Error("the pin of the commit was not released")
+		}
 	}
 }

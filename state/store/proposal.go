@@ -14,6 +14,8 @@ type proposal struct {
 	bytes int // of keys and values written
 	try   int // from 1; in an entry higher ones come first
 
+	unpin func() // ends the pins of the blobs that it names; nil without any. It may be called again
+
 	stage atomic.Int32 // proposalWaiting, …
 	done  chan struct{}
 	// Set before done is closed.
@@ -62,6 +64,9 @@ func (b *batch) finish(seq Seq, err error) {
 	for _, p := range b.proposals {
 		p.seq, p.err = seq, err
 		close(p.done)
+		if p.unpin != nil {
+			p.unpin()
+		}
 	}
 	if b.decided != nil {
 		close(b.decided)

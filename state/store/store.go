@@ -478,10 +478,18 @@ func (t *Tx) propose() (_ *proposal, failed error) {
 		return nil, err
 	}
 	p := t.proposal()
+	// The blobs have pins until the proposal is decided, also if the context ends before.
+	p.unpin = s.pinBlobs(t.blobs)
+	defer func() {
+		if p != nil && p.unpin != nil && !errors.Is(failed, ErrUnknown) {
+			p.unpin()
+		}
+	}()
 	defer func(began time.Time) { s.metrics.proposed(p, failed, time.Since(began)) }(clock.Mark())
 	err := s.sequencer.propose(ctx, p)
 	for n := 0; err == nil && p.outcome() == commitlog.TooOld && n < maxRenewals; n++ {
 		if p, err = t.renew(p); err == nil && p.outcome() == commitlog.Committed {
+			p.unpin = s.pinBlobs(t.blobs)
 			err = s.sequencer.propose(ctx, p)
 		}
 	}

@@ -69,6 +69,7 @@ mod crypto;
 mod error;
 mod exact;
 mod fetch;
+mod files;
 #[cfg(target_arch = "wasm32")]
 mod guest;
 mod hash;
@@ -103,6 +104,7 @@ pub use error::{BodyError, Error, Result};
 pub use exact::Null;
 pub use fetch::{FetchRequest, FetchResponse, Redirect};
 pub use hash::RandomState;
+pub use files::{StoredFile, Upload, UploadedFile};
 pub use host::Level;
 pub use host_error::HostError;
 pub use jobs::{EnqueuedJob, Job, JobOptions, Jobs};

@@ -498,6 +498,25 @@ handler!(bodies, |ctx, req| {
     }
 });
 
+#[derive(Serialize, Deserialize)]
+struct Document {
+    title: String,
+    scan: Option<StoredFile>,
+}
+
+handler!(files, |ctx, _| {
+    let form = ctx.upload()?;
+    let document = |title: &str, scan: Option<&StoredFile>| insert("Document", Document { title: title.into(), scan: scan.cloned() });
+    let first: Document = document(form.get("title").unwrap_or(""), form.file("scan")).row(ctx)?;
+    let made = ctx.create_file("note.md", Some("text/markdown"), "a note ü")?;
+    let second: Document = document("note", Some(&made)).row(ctx)?;
+    let (scan, note) = (first.scan.unwrap(), second.scan.unwrap());
+    let text = String::from_utf8(ctx.read_file(&scan)?).unwrap();
+    Ok(ok(json!({
+        "text": text, "name": scan.name, "type": scan.media_type, "size": scan.size, "note": note.size, "other": form.file("other").is_some(),
+    })))
+});
+
 handler!(streams, |ctx, req| {
     let what = req.param("what");
     let order = |item: &str| insert("Order", json!({ "item": item }));

@@ -1,0 +1,146 @@
+//! Files: those of rows, those that a client has uploaded, and those that the handler makes.
+
+use crate::abi::Code;
+use crate::context::Context;
+use crate::crypto::{data, unbase64, Data};
+use crate::host_error::{HostError, Outcome};
+use crate::operation::call;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+
+/// How many bytes one operation reads and writes. What is written may be sent as base64.
+const READ_PART: u64 = 1 << 20;
+const WRITE_PART: usize = 768 << 10;
+
+/// A file: the value of a field of type `file`, or one that the request has uploaded or made.
+///
+/// A row gets it when it is inserted or updated with the file. Only the id counts then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredFile {
+    pub id: String,
+    /// A text for people, never a path.
+    pub name: String,
+    /// The media type without parameters. It is found from the bytes.
+    #[serde(rename = "type")]
+    pub media_type: String,
+    /// In bytes.
+    pub size: u64,
+    /// The digest of the bytes, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// A file of an [`Upload`].
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct UploadedFile {
+    #[serde(flatten)]
+    pub file: StoredFile,
+    /// The name of its field; empty for a body that is one file.
+    pub field: String,
+    /// The media type that the client has declared; empty: none.
+    pub declared: String,
+}
+
+/// The body of a request on a route with `upload: on`. Its files are gone after the request unless a row that is committed
+/// has them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Upload {
+    /// The names and texts of the fields, in the order of the body.
+    pub fields: Vec<(String, String)>,
+    pub files: Vec<UploadedFile>,
+}
+
+impl Upload {
+    /// The first text of that name.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The first file of that field. The name of a body that is one file is empty.
+    pub fn file(&self, field: &str) -> Option<&StoredFile> {
+        self.files.iter().find(|f| f.field == field).map(|f| &f.file)
+    }
+}
+
+#[derive(Serialize)]
+struct About<'a> {
+    name: &'a str,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    media_type: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Data<'a>>,
+}
+
+impl Context<'_> {
+    /// What the client has uploaded. On a route without `upload: on` it is an error.
+    pub fn upload(&self) -> Outcome<Upload> {
+        #[derive(Serialize)]
+        struct None {}
+        call("request.form", None {}).result(self)
+    }
+
+    /// Makes a file, which a row can have. It is gone after the request unless a row that is committed has it.
+    ///
+    /// The type is found from the bytes; `media_type` names that of a text or of unknown bytes more closely.
+    ///
+    /// ```
+    /// # use runner_sdk::*;
+    /// # fn handler(ctx: &Context, _: &Request) -> Result {
+    /// let notes = ctx.create_file("notes.md", Some("text/markdown"), "# Notes")?;
+    /// # Ok(ok(notes))
+    /// # }
+    /// ```
+    pub fn create_file(&self, name: &str, media_type: Option<&str>, contents: impl AsRef<[u8]>) -> Outcome<StoredFile> {
+        let contents = contents.as_ref();
+        if contents.len() <= WRITE_PART {
+            return call("file.create", About { name, media_type, data: Some(data(contents)) }).result(self);
+        }
+        #[derive(Serialize, Deserialize)]
+        struct Open {
+            writer: u64,
+        }
+        #[derive(Serialize)]
+        struct Part<'a> {
+            writer: u64,
+            data: Data<'a>,
+        }
+        let open: Open = call("file.open", About { name, media_type, data: None }).result(self)?;
+        for part in contents.chunks(WRITE_PART) {
+            let _: IgnoredAny = call("file.write", Part { writer: open.writer, data: data(part) }).result(self)?;
+        }
+        call("file.end", open).result(self)
+    }
+
+    /// All bytes of a file.
+    pub fn read_file(&self, file: &StoredFile) -> Outcome<Vec<u8>> {
+        #[derive(Serialize)]
+        struct Args<'a> {
+            id: &'a str,
+            offset: u64,
+            length: u64,
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Octets {
+            Text(String),
+            Binary { base64: String },
+        }
+        #[derive(Deserialize)]
+        struct Part {
+            data: Octets,
+        }
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < file.size {
+            let part: Part =
+                call("file.read", Args { id: &file.id, offset: bytes.len() as u64, length: READ_PART }).result(self)?;
+            let read = match part.data {
+                Octets::Text(text) => text.into_bytes(),
+                Octets::Binary { base64 } => unbase64(&base64).unwrap_or_default(),
+            };
+            if read.is_empty() {
+                return Err(HostError::new(Code::Internal, "the file ends early"));
+            }
+            bytes.extend(read);
+        }
+        Ok(bytes)
+    }
+}
