@@ -112,7 +112,7 @@ func (c *program) root() *cobra.Command {
 	flags.StringVar(&c.ConfigFile, "config", "", "configuration file (default: runner.toml in the app directory)")
 	flags.BoolVar(&c.JSON, "json", false, "print one JSON document")
 	root.AddCommand(
-		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c),
+		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c), bundleCommand(c),
 		testCommand(c), generateCommand(c), checkCommand(c), configCommand(c), fmtCommand(c), lspCommand(c),
 		routesCommand(c),
 		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c),

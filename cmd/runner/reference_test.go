@@ -23,7 +23,7 @@ var referencePages = []struct {
 	{"develop.md", "Commands that write and build an app",
 		"These commands create, build, check and try an app; a server is not needed. [dev.md](../dev.md) describes " +
 			"`runner dev`, and [releases.md](releases.md) has the commands that bring an app to a server.",
-		[]string{"new", "dev", "build", "test", "generate", "check", "fmt", "lsp", "routes", "bench-handler", "version", "completion"}},
+		[]string{"new", "dev", "build", "bundle", "test", "generate", "check", "fmt", "lsp", "routes", "bench-handler", "version", "completion"}},
 	{"node.md", "Commands that run a node",
 		"These commands start, watch, back up and repair a node. [install.md](../install.md) and " +
 			"[backup.md](../backup.md) describe the tasks, and [cluster.md](cluster.md) has the commands for several nodes.",

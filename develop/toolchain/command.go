@@ -5,16 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 
 	"runner.example/internal/console"
 	"runner.example/internal/system/process"
 )
 
 // RunCommand runs the build command of the app in dir, which is [build] command of its configuration, and writes what it
-// prints to out. The command does not get the app's secrets. It is interrupted when ctx ends.
+// prints to out. The command does not get the app's secrets, and "runner" in it is this program. It is interrupted when ctx ends.
 func RunCommand(ctx context.Context, dir, command string, out io.Writer) error {
-	err := process.RunShell(ctx, dir, command, environ(), out)
+	environment := environ()
+	if self, err := os.Executable(); err == nil {
+		environment = append(environment, "PATH="+filepath.Dir(self)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	}
+	err := process.RunShell(ctx, dir, command, environment, out)
 	if err == nil {
 		return nil
 	}

@@ -275,12 +275,7 @@ func inputs(metafile string) ([]string, error) {
 // note adds esbuild's messages to the list.
 func note(found *diag.List, messages []api.Message, severity diag.Severity) {
 	for _, m := range messages {
-		span := diag.Span{}
-		if at := m.Location; at != nil && at.File != entryFile {
-			col := utf8.RuneCountInString(at.LineText[:min(at.Column, len(at.LineText))]) + 1
-			width := utf8.RuneCountInString(at.LineText[min(at.Column, len(at.LineText)):min(at.Column+at.Length, len(at.LineText))])
-			span = diag.At(at.File, at.Line, col, max(1, width))
-		}
+		span := spanOf(m)
 		if m.ID == dynamicImport {
 			if inPackage(span.File) {
 				continue
@@ -293,6 +288,17 @@ func note(found *diag.List, messages []api.Message, severity diag.Severity) {
 			found.Warnf("", span, "%s", message(m))
 		}
 	}
+}
+
+// spanOf returns the place of a message; the zero Span if it is about no file of the app.
+func spanOf(m api.Message) diag.Span {
+	at := m.Location
+	if at == nil || at.File == entryFile {
+		return diag.Span{}
+	}
+	col := utf8.RuneCountInString(at.LineText[:min(at.Column, len(at.LineText))]) + 1
+	width := utf8.RuneCountInString(at.LineText[min(at.Column, len(at.LineText)):min(at.Column+at.Length, len(at.LineText))])
+	return diag.At(at.File, at.Line, col, max(1, width))
 }
 
 var exposeMark = regexp.MustCompile(`^@expose\b`)
