@@ -114,7 +114,7 @@ func TestStoreAloneIsUseless(t *testing.T) {
 		keys = append(keys, w.must(w.create(op, keystore.CreateRequest{Scope: "orders_read"})))
 	}
 	var backup bytes.Buffer
-	if _, err := w.store.Backup(t.Context(), &backup, nil); err != nil {
+	if _, err := w.store.Backup(t.Context(), &backup, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	w.close()

@@ -31,6 +31,9 @@ admin; the file is written on this machine. The command has a low priority (nice
 backup takes longer, and requests are served as before. The file appears complete or not at
 all, with mode 0600. "-" writes to stdout.
 
+With --without-files the contents of the files of rows are left out. After a restore the rows still describe their
+files, and reading one is the error not_found.
+
 The pepper is not in the backup: keep a copy of it elsewhere. Restoring needs both.
 
 With --keep, the argument is a directory that exists. The backup becomes the file <app>-<time>.backup there, with
@@ -46,6 +49,7 @@ func backupCommand(c *program) *cobra.Command {
 	remote := cli.Remote{Slow: true}
 	var check, force bool
 	var keep string
+	var request admin.BackupRequest
 	cmd := &cobra.Command{
 		Use:   "backup <file or directory>",
 		Short: "write a backup of the data, delete old ones, or check one",
@@ -53,6 +57,7 @@ func backupCommand(c *program) *cobra.Command {
 		Example: `  runner backup orders.backup
   runner backup - | ssh vault 'cat > orders.backup'
   runner backup /var/backups/runner --keep 7d,4w
+  runner backup orders.backup --without-files
   runner backup edge-1.backup --to https://edge-1.example.com:9443 --key-file admin.key
   runner backup --check orders.backup`,
 		Args: cli.Exactly(1, "a file, - for stdout, or with --keep a directory"),
@@ -64,8 +69,10 @@ func backupCommand(c *program) *cobra.Command {
 				return console.Misused("runner backup: --check writes nothing: omit --force")
 			case cmd.Flags().Changed("keep") && (check || force || args[0] == "-"):
 				return console.Misused("runner backup: --keep writes a new file in a directory: omit --check and --force, and name a directory")
+			case check && request.WithoutFiles:
+				return console.Misused("runner backup: --check writes nothing: omit --without-files")
 			case cmd.Flags().Changed("keep"):
-				return c.backupIntoDir(ctx, cmd, remote, args[0], keep)
+				return c.backupIntoDir(ctx, cmd, remote, args[0], keep, request)
 			case check && remote.Given():
 				return console.Misused("runner backup: --check reads a file of this machine: omit --to")
 			case check:
@@ -75,21 +82,22 @@ func backupCommand(c *program) *cobra.Command {
 			}
 			process.YieldToOthers() // a server sends a backup no faster than its reader reads
 			return c.OnRemote(cmd, remote, node.Task{Do: func(_ context.Context, node *admin.Client) error {
-				return c.writeBackup(ctx, node, args[0], force)
+				return c.writeBackup(ctx, node, args[0], force, request)
 			}})
 		},
 	}
 	cmd.Flags().BoolVar(&check, "check", false, "read the file and report whether it is intact")
 	cmd.Flags().BoolVar(&force, "force", false, "replace an existing file")
 	cmd.Flags().StringVar(&keep, "keep", "", "write a new file in a directory, and keep backups by days, weeks and months: 7d,4w,12m")
+	cmd.Flags().BoolVar(&request.WithoutFiles, "without-files", false, "leave out the contents of the files of rows")
 	remote.AddFlags(cmd)
 	cmd.AddCommand(backupVerifyCommand(c))
 	return cmd
 }
 
 // writeBackup writes a backup to a file or to stdout.
-func (c *program) writeBackup(ctx context.Context, node *admin.Client, path string, force bool) error {
-	send := func(w io.Writer) error { return node.Backup(ctx, w) }
+func (c *program) writeBackup(ctx context.Context, node *admin.Client, path string, force bool, request admin.BackupRequest) error {
+	send := func(w io.Writer) error { return node.Backup(ctx, request, w) }
 	if path == "-" {
 		if f, ok := c.Stdout.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 			return console.Misused("runner backup: stdout is a terminal: name a file, or redirect it")
@@ -121,7 +129,7 @@ func (c *program) writeBackup(ctx context.Context, node *admin.Client, path stri
 }
 
 // backupIntoDir writes a backup to a new file of a directory, and deletes old ones.
-func (c *program) backupIntoDir(ctx context.Context, cmd *cobra.Command, remote cli.Remote, dir, text string) error {
+func (c *program) backupIntoDir(ctx context.Context, cmd *cobra.Command, remote cli.Remote, dir, text string, request admin.BackupRequest) error {
 	keep, err := backup.ParseKeep(text)
 	if err != nil {
 		return console.Invalid("--keep: %v", err)
@@ -134,7 +142,7 @@ func (c *program) backupIntoDir(ctx context.Context, cmd *cobra.Command, remote 
 		}
 		bar := c.NewBar("backing up", 0, progress.UnitsBytes)
 		path, info, changed, err := backup.InDir(ctx, dir, status.App, keep, func(w io.Writer) error {
-			return node.Backup(ctx, io.MultiWriter(w, bar))
+			return node.Backup(ctx, request, io.MultiWriter(w, bar))
 		})
 		bar.End(err)
 		if path != "" {
@@ -205,6 +213,10 @@ func (c *program) printBackup(path string, info backup.Info) error {
 }
 
 func backupRows(path string, info backup.Info) [][2]string {
+	files := "all"
+	if info.WithoutFiles {
+		files = "without their contents"
+	}
 	return [][2]string{
 		{"file", path},
 		{"app", cmp.Or(info.App, "-")},
@@ -214,5 +226,6 @@ func backupRows(path string, info backup.Info) [][2]string {
 		{"bytes", fmt.Sprint(info.Bytes)},
 		{"sha256", info.SHA256},
 		{"audit head", info.AuditHead},
+		{"files of rows", files},
 	}
 }

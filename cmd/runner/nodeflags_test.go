@@ -15,7 +15,7 @@ import (
 // onFiles are the commands that work on files of this machine: a directory of an app, a data directory that no server
 // uses, or a file.
 var onFiles = []string{
-	"runner new", "runner dev", "runner serve", "runner build", "runner generate types", "runner generate client", "runner lsp",
+	"runner new", "runner dev", "runner serve", "runner build", "runner bundle", "runner generate types", "runner generate client", "runner lsp",
 	"runner generate openapi", "runner check", "runner fmt", "runner bench-handler", "runner store salvage",
 	"runner restore", "runner backup verify", "runner version",
 	"runner cluster init", "runner cluster join", "runner cluster dissolve",

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -10,10 +11,18 @@ import (
 	"runner.example/node/backup"
 )
 
+// BackupRequest says what a backup has.
+type BackupRequest struct {
+	// WithoutFiles leaves out the contents of the files of rows. The rows describe them.
+	WithoutFiles bool `json:"withoutFiles,omitempty"`
+}
+
 // Backup writes a backup of the node to w; package backup describes it. The backup ends if w
 // returns an error or ctx ends. The caller must check what w received, because the connection
 // may break.
-func (c *Client) Backup(ctx context.Context, w io.Writer) error { return c.transport.Backup(ctx, w) }
+func (c *Client) Backup(ctx context.Context, request BackupRequest, w io.Writer) error {
+	return c.transport.Backup(ctx, request, w)
+}
 
 // RecordBackup tells the node that a backup has arrived complete at its destination, and returns the last good one:
 // the node that sends a backup cannot know that.
@@ -22,10 +31,14 @@ func (c *Client) RecordBackup(ctx context.Context, info backup.Info) (backup.Las
 }
 
 // Backup copies the backup that a server sends.
-func (p *peer) Backup(ctx context.Context, w io.Writer) error {
+func (p *peer) Backup(ctx context.Context, request BackupRequest, w io.Writer) error {
+	args, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
 	limit := limitSilence(ctx, p.answerTimeout)
 	defer limit.stop()
-	answer, err := p.send(limit, OpBackup.Name, nil)
+	answer, err := p.send(limit, OpBackup.Name, args)
 	if err != nil {
 		return err
 	}

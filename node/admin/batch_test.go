@@ -14,10 +14,10 @@ import (
 // capture is a transport that keeps the uploads.
 type capture struct{ body []byte }
 
-func (c *capture) Do(context.Context, string, []byte) ([]byte, error) { panic("not used") }
-func (c *capture) Backup(context.Context, io.Writer) error            { panic("not used") }
-func (c *capture) Put(context.Context, release.File, io.Reader) error { panic("not used") }
-func (c *capture) PutBatch(_ context.Context, body []byte) error      { c.body = body; return nil }
+func (c *capture) Do(context.Context, string, []byte) ([]byte, error)           { panic("not used") }
+func (c *capture) Backup(context.Context, admin.BackupRequest, io.Writer) error { panic("not used") }
+func (c *capture) Put(context.Context, release.File, io.Reader) error           { panic("not used") }
+func (c *capture) PutBatch(_ context.Context, body []byte) error                { c.body = body; return nil }
 
 func bodyOf(t testing.TB, blobs ...string) []byte {
 	t.Helper()

@@ -27,7 +27,7 @@ type Transport interface {
 	// Do runs the operation with that name, and returns its result.
 	Do(ctx context.Context, operation string, args []byte) ([]byte, error)
 	// Backup writes a backup to w.
-	Backup(ctx context.Context, w io.Writer) error
+	Backup(ctx context.Context, request BackupRequest, w io.Writer) error
 	// Put stores the contents of a file.
 	Put(ctx context.Context, f release.File, contents io.Reader) error
 	// PutBatch stores the blobs of a batch, whose body this is.

@@ -34,6 +34,8 @@ type Head struct {
 	PepperCheck string `json:"pepperCheck"`
 	// Level is that of the data; see package level.
 	Level int `json:"level"`
+	// WithoutFiles: the contents of the files of rows are not in the backup.
+	WithoutFiles bool `json:"withoutFiles,omitempty"`
 }
 
 // Info describes a whole backup.
@@ -48,8 +50,9 @@ var ErrInvalid = errors.New("invalid backup")
 
 // Write writes a backup of st to w, and returns the number of its commit. Other commits
 // continue. When ctx ends, the backup ends with the error of ctx. app is the declared name
-// of the app.
-func Write(ctx context.Context, st *store.Store, keys *keystore.Keystore, app string, w io.Writer) (store.Seq, error) {
+// of the app. With ofReleases the backup has no contents of files of rows: only those that ofReleases accepts.
+func Write(ctx context.Context, st *store.Store, keys *keystore.Keystore, app string, w io.Writer,
+	ofReleases func(store.Digest) bool) (store.Seq, error) {
 	return st.Backup(ctx, w, func(tx *store.Tx) ([]byte, error) {
 		seq, err := tx.Snapshot()
 		if err != nil {
@@ -67,8 +70,9 @@ func Write(ctx context.Context, st *store.Store, keys *keystore.Keystore, app st
 		return json.Marshal(Head{
 			Version: v.Version + " (commit " + v.Commit + ")", App: app, Created: clock.System().UTC().Truncate(time.Second),
 			Sequence: uint64(seq), AuditHead: head.String(), PepperCheck: hex.EncodeToString(keys.PepperCheck()), Level: l,
+			WithoutFiles: ofReleases != nil,
 		})
-	})
+	}, ofReleases)
 }
 
 // Check reads a whole backup. The error matches ErrInvalid if a byte has changed or is missing.

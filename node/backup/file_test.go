@@ -34,7 +34,7 @@ func oneBackup(t *testing.T) (content []byte, pepper string) {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	if _, err := backup.Write(t.Context(), st, keys, "", &out); err != nil {
+	if _, err := backup.Write(t.Context(), st, keys, "", &out, nil); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes(), keystore.Options{Dir: dir}.PepperPath()

@@ -279,7 +279,7 @@ func (l *listener) sendSnapshot(w http.ResponseWriter, r *http.Request, to strin
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Time{}) // the backup has its own progress
 	out := &progressWriter{w: w, control: control}
-	if _, err := backup.Write(r.Context(), l.node.store, l.node.keys, l.node.hooks.App(), out); err != nil {
+	if _, err := backup.Write(r.Context(), l.node.store, l.node.keys, l.node.hooks.App(), out, nil); err != nil {
 		l.node.logger.Warn("backup transfer to node failed", "node", to, "cause", err)
 		if !out.began {
 			return err

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"runner.example/internal/fault"
 	"runner.example/state/store"
 )
 
@@ -66,6 +67,20 @@ func (r *Releases) sweepRecords(ctx context.Context) error {
 		r.opt.Logger.Info("release deleted", "release", id)
 	}
 	return nil
+}
+
+// Named returns the blobs that the releases name. The error is one of the store, or says which of them this node lacks or
+// cannot read.
+func (r *Releases) Named(ctx context.Context) (map[store.Digest]bool, error) {
+	all, _, err := r.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	named, err := r.named(ctx, all)
+	if err == nil && named == nil {
+		err = fault.New(fault.Unavailable, "this node lacks the files of a release: try again when it has fetched them")
+	}
+	return named, err
 }
 
 // named returns the blobs that the releases name. It is nil if this node lacks a listing, which Fetch gets; the error says

@@ -464,7 +464,7 @@ func TestABackupHasTheContentsOfItsRows(t *testing.T) {
 	var backups []*bytes.Buffer
 	for range 5 {
 		var copied bytes.Buffer
-		if _, err := h.store.Backup(context.Background(), &copied, nil); err != nil {
+		if _, err := h.store.Backup(context.Background(), &copied, nil, nil); err != nil {
 			t.Error(err)
 		}
 		backups = append(backups, &copied)

@@ -26,11 +26,12 @@ const (
 	blobDataBytes = 256 << 10
 )
 
-// Backup writes the store as of one commit, with all blobs, and returns that
+// Backup writes the store as of one commit, with its blobs, and returns that
 // commit's number. Commits continue meanwhile. What is written is as secret as
 // the store: nothing in it is encrypted. The backup begins with the line that head
-// returns from a transaction on that commit; nil: an empty line. A store in memory has no backups.
-func (s *Store) Backup(ctx context.Context, w io.Writer, head func(*Tx) ([]byte, error)) (Seq, error) {
+// returns from a transaction on that commit; nil: an empty line. Of the blobs it has those that keeps accepts; nil: all.
+// A store in memory has no backups.
+func (s *Store) Backup(ctx context.Context, w io.Writer, head func(*Tx) ([]byte, error), keeps func(Digest) bool) (Seq, error) {
 	switch {
 	case s.isClosed():
 		return 0, errClosed
@@ -44,7 +45,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer, head func(*Tx) ([]byte,
 		return 0, errClosed
 	}
 	defer s.snapshots.release(kept)
-	if err := s.backup(ctx, seq, w, head); err != nil {
+	if err := s.backup(ctx, seq, w, head, keeps); err != nil {
 		return 0, fmt.Errorf("back up store: %w", orUnavailable(ctx, err))
 	}
 	return seq, nil
@@ -58,7 +59,7 @@ func orUnavailable(ctx context.Context, err error) error {
 	return err
 }
 
-func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer, head func(*Tx) ([]byte, error)) error {
+func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer, head func(*Tx) ([]byte, error), keeps func(Digest) bool) error {
 	line, err := s.backupHead(ctx, seq, head)
 	if err != nil {
 		return err
@@ -73,6 +74,9 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer, head func(*Tx)
 		}
 	}
 	err = s.blobs.Each(func(d Digest) error {
+		if keeps != nil && !keeps(d) {
+			return nil
+		}
 		if err := s.backupBlob(ctx, d, out); err != nil {
 			return fmt.Errorf("blob %v: %w", d, err)
 		}

@@ -165,7 +165,7 @@ func TestADamagedBlockIsAnErrorAndNotAnAbsentKey(t *testing.T) {
 		})
 	}
 	var backup bytes.Buffer
-	if _, err := s.Backup(t.Context(), &backup, nil); !errors.Is(err, store.ErrDamaged) {
+	if _, err := s.Backup(t.Context(), &backup, nil, nil); !errors.Is(err, store.ErrDamaged) {
 		t.Errorf("a backup: %v", err)
 	}
 	if got := trimmed(t, s, "k0299"); got != "old" {

@@ -166,7 +166,7 @@ func TestNoBlobIsDeletedWhileABackupIsWritten(t *testing.T) {
 	_, err := s.Backup(t.Context(), io.Discard, func(*store.Tx) ([]byte, error) {
 		during = s.DeleteBlob(d)
 		return nil, nil
-	})
+	}, nil)
 	if err != nil || !errors.Is(during, store.ErrUnavailable) {
 		t.Errorf("backup %v, deletion meanwhile %v", err, during)
 	}
@@ -255,7 +255,7 @@ func dump(t *testing.T, s *store.Store) string {
 func backup(t *testing.T, s *store.Store) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	seq, err := s.Backup(t.Context(), &b, nil)
+	seq, err := s.Backup(t.Context(), &b, nil, nil)
 	if err != nil || seq != s.Health().Applied {
 		t.Fatalf("backup of commit %d: %v", seq, err)
 	}
@@ -338,7 +338,7 @@ func TestABackupUnderLoadIsOneSnapshot(t *testing.T) {
 	}()
 	for range 3 {
 		var b bytes.Buffer
-		if _, err := s.Backup(t.Context(), &b, nil); err != nil {
+		if _, err := s.Backup(t.Context(), &b, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		r := mustOpen(t, store.Options{Dir: t.TempDir()})
@@ -372,7 +372,7 @@ func TestABackupMayTakeLongerThanTheWindow(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if _, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) { work(); return b.Write(p) }), nil); err != nil {
+	if _, err := s.Backup(t.Context(), writerFunc(func(p []byte) (int, error) { work(); return b.Write(p) }), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	r := mustOpen(t, store.Options{Dir: t.TempDir()})
@@ -560,13 +560,13 @@ func TestABackupThatCannotBeWrittenIsAnError(t *testing.T) {
 	s := mustOpen(t, store.Options{Dir: t.TempDir()})
 	fill(t, s)
 	for _, room := range []int{0, 1000, 100_000} {
-		if _, err := s.Backup(t.Context(), &full{room}, nil); !errors.Is(err, errFull) {
+		if _, err := s.Backup(t.Context(), &full{room}, nil, nil); !errors.Is(err, errFull) {
 			t.Errorf("with space for %d bytes: %v", room, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Backup(ctx, io.Discard, nil); !errors.Is(err, context.Canceled) {
+	if _, err := s.Backup(ctx, io.Discard, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }

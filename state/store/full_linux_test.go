@@ -267,7 +267,7 @@ func TestABackupThatDoesNotFitIsNotRestored(t *testing.T) {
 		put(t, from, fmt.Sprintf("row/%03d", i), strings.Repeat(string(rune('a'+i%26)), 1<<20))
 	}
 	var backup bytes.Buffer
-	if _, err := from.Backup(t.Context(), &backup, nil); err != nil {
+	if _, err := from.Backup(t.Context(), &backup, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := scanAll(t, from, "")

@@ -720,7 +720,7 @@ func TestAClosedStoreIsUnavailable(t *testing.T) {
 		_, update := s.Update(ctx, func(tx *store.Tx) error { return tx.Set([]byte("k"), nil) })
 		_, putBlob := s.PutBlob(ctx, strings.NewReader("x"))
 		_, blob := s.Blob(ctx, store.Digest{})
-		_, backup := s.Backup(ctx, io.Discard, nil)
+		_, backup := s.Backup(ctx, io.Discard, nil, nil)
 		for name, err := range map[string]error{
 			"Update": update, "PutBlob": putBlob, "Blob": blob, "Backup": backup,
 			"View":    s.View(ctx, func(tx *store.Tx) error { return nil }),

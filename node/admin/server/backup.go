@@ -12,12 +12,13 @@ import (
 	"runner.example/keystore"
 	"runner.example/node/admin"
 	"runner.example/node/backup"
+	"runner.example/state/store"
 )
 
 // backupStall is how long the server waits for a client that does not read.
 const backupStall = time.Minute
 
-func (l *Local) backup(ctx context.Context, w io.Writer) error {
+func (l *Local) backup(ctx context.Context, request admin.BackupRequest, w io.Writer) error {
 	app := ""
 	if s := l.Schema(); s != nil {
 		app = s.App
@@ -25,8 +26,24 @@ func (l *Local) backup(ctx context.Context, w io.Writer) error {
 	if err := l.Releases.Fetch(ctx); err != nil {
 		return err
 	}
-	_, err := backup.Write(ctx, l.Store, l.Keys, app, w)
+	var ofReleases func(store.Digest) bool
+	if request.WithoutFiles {
+		named, err := l.Releases.Named(ctx)
+		if err != nil {
+			return err
+		}
+		ofReleases = func(d store.Digest) bool { return named[d] }
+	}
+	_, err := backup.Write(ctx, l.Store, l.Keys, app, w, ofReleases)
 	return err
+}
+
+// backupRequest reads the arguments of a backup; without any it has all.
+func backupRequest(args []byte) (request admin.BackupRequest, err error) {
+	if len(args) > 0 {
+		err = readJSON(args, &request)
+	}
+	return request, err
 }
 
 // recordBackup notes a backup that has arrived, unless a newer one is noted.
@@ -55,12 +72,12 @@ func (l *Local) LastBackup() *backup.Last {
 
 // sendBackup streams a backup. When the client closes the connection or reads nothing for
 // backupStall, the backup ends. An error is logged, and sent as a trailer.
-func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request) error {
+func (s *responder) sendBackup(w http.ResponseWriter, r *http.Request, request admin.BackupRequest) error {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Trailer", admin.BackupError)
 	out := &deadlineWriter{w: w, control: http.NewResponseController(w)}
 	began := clock.Mark()
-	err := s.local.backup(r.Context(), out)
+	err := s.local.backup(r.Context(), request, out)
 	s.local.Metrics.Backup(err)
 	if err != nil {
 		s.logger.WarnContext(r.Context(), "backup failed", "cause", err)

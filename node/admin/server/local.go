@@ -101,8 +101,8 @@ func (p inProcess) Do(ctx context.Context, operation string, args []byte) ([]byt
 	return p.do(ctx, newOperator(process.User()), operation, args)
 }
 
-func (p inProcess) Backup(ctx context.Context, w io.Writer) error {
-	if err := p.backup(ctx, w); err != nil {
+func (p inProcess) Backup(ctx context.Context, request admin.BackupRequest, w io.Writer) error {
+	if err := p.backup(ctx, request, w); err != nil {
 		return explained(err)
 	}
 	return nil

@@ -27,7 +27,7 @@ func OpenAPI() []byte {
 	paths := map[string]any{
 		admin.RemotePath + admin.BlobPath + "{sha256}": map[string]any{"put": d.uploadOperation()},
 		admin.RemotePath + admin.BatchPath:             map[string]any{"put": d.batchOperation()},
-		admin.RemotePath + admin.OpBackup.Name: map[string]any{"post": d.operation(admin.OpBackup.Name, admin.OpBackup.Role, reflect.TypeFor[struct{}](), map[string]any{
+		admin.RemotePath + admin.OpBackup.Name: map[string]any{"post": d.operation(admin.OpBackup.Name, admin.OpBackup.Role, reflect.TypeFor[admin.BackupRequest](), map[string]any{
 			"description": "The backup. If the trailer Backup-Error is present, the backup is not complete: it has the refusal.",
 			"content":     map[string]any{"application/octet-stream": map[string]any{}},
 		})},

@@ -231,7 +231,11 @@ func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *
 	}
 	_ = control.SetReadDeadline(time.Time{}) // an operation takes as long as it takes
 	if name == admin.OpBackup.Name {
-		if err := s.sendBackup(w, r); err != nil {
+		request, err := backupRequest(args)
+		if err != nil {
+			return err
+		}
+		if err := s.sendBackup(w, r, request); err != nil {
 			return &sentError{err}
 		}
 		return nil

@@ -56,7 +56,16 @@ func (s *SocketServer) Shutdown(ctx context.Context) error { return s.http.Shutd
 // /blobs/<sha256> takes a file of a release.
 func (s *SocketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/"+admin.OpBackup.Name && r.Method == http.MethodPost {
-		_ = s.sendBackup(w, r) // it has answered
+		args, err := readArguments(r, admin.MaxMessage)
+		var request admin.BackupRequest
+		if err == nil {
+			request, err = backupRequest(args)
+		}
+		if err != nil {
+			s.refuse(w, r, err)
+			return
+		}
+		_ = s.sendBackup(w, r, request) // it has answered
 		return
 	}
 	result, err := s.answer(w, r)
