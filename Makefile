@@ -87,8 +87,8 @@ cross:
 # Packages that start goroutines, or whose tests do.
 RACE := ./keystore $(addprefix ./keystore/,credtime tokenindex) ./state/entity \
   ./state/store $(addprefix ./state/store/,datadir files frame retry) \
-  ./runtime $(addprefix ./runtime/,auth capture cpuqueue front guard limit live pages sandbox) \
-  ./hostabi $(addprefix ./hostabi/,longwork outbound)
+  ./runtime $(addprefix ./runtime/,assets auth capture cpuqueue front guard limit live pages sandbox) \
+  ./hostabi $(addprefix ./hostabi/,longwork outbound) ./develop/dev
 
 # The packages that take longest come first, so that no processor waits for them at the end.
 unit:
