@@ -58,6 +58,7 @@ setup:
 	@tools/fetch-textmate.sh >/dev/null
 	@tools/fetch-vscode-packages.sh >/dev/null
 	@tools/fetch-hono.sh >/dev/null
+	@tools/fetch-axe.sh >/dev/null
 	@tools/fetch-jco.sh >/dev/null
 	@tools/fetch-packages.sh >/dev/null
 	@tools/fetch-interpreters.sh >/dev/null

@@ -2,7 +2,10 @@ package hostabi
 
 import (
 	"encoding/json"
+	"net/url"
+	"slices"
 
+	"runner.example/hostabi/abi"
 	"runner.example/internal/fault"
 	"runner.example/schema"
 )
@@ -22,6 +25,24 @@ type FormFile struct {
 	Field string
 	// Declared is the media type that the client has declared; empty: none. The Type is found from the bytes.
 	Declared string
+}
+
+// asBody gives the request the fields of the form as its body, whose own one is not in memory.
+func (f *Form) asBody(r *abi.Request) {
+	fields := url.Values{}
+	for _, field := range f.Fields {
+		fields.Add(field[0], field[1])
+	}
+	r.Body = []byte(fields.Encode())
+	r.Headers = []abi.Pair{{Name: []byte("content-type"), Value: []byte("application/x-www-form-urlencoded")}}
+}
+
+// hasFile reports whether the JSON of a value names a file of the form.
+func (f *Form) hasFile(value []byte) bool {
+	var named struct {
+		ID string `json:"id"`
+	}
+	return json.Unmarshal(value, &named) == nil && slices.ContainsFunc(f.Files, func(file FormFile) bool { return file.ID == named.ID })
 }
 
 var errNoForm = fault.New(fault.Denied, "the route has no `upload: on`: its body is not a form")

@@ -40,7 +40,11 @@ func (c *Call) isSent() bool {
 		if c.SentBody != nil {
 			sent.Body = c.SentBody // the request's has defaults of the schema
 		}
-		e.checked, e.sent = true, e.subject.Value != nil && find(&sent, e.subject.Value)
+		if c.Form != nil {
+			c.Form.asBody(&sent)
+		}
+		e.checked = true
+		e.sent = e.subject.Value != nil && (find(&sent, e.subject.Value) || c.Form != nil && c.Form.hasFile(e.subject.Value))
 	}
 	return e.sent
 }

@@ -587,7 +587,10 @@ func (d *dev) logServing(n *node.Node, now *runtime.Bundle, changed []string, to
 	}, text)
 	var rows [][]string
 	for _, r := range now.Schema.Routes {
-		rows = append(rows, []string{r.Method, n.Local.URL + r.Path, r.Handler, r.Auth.String()})
+		rows = append(rows, []string{r.Method, n.Local.URL + r.Path, r.Target(), r.Auth.String()})
+	}
+	for _, a := range now.Schema.Assets {
+		rows = append(rows, []string{"GET", n.Local.URL + strings.TrimSuffix(a.Path, "/") + "/", a.Dir + "/", a.Auth.String()})
 	}
 	if d.opt.Console.JSON || slices.EqualFunc(rows, d.routes, slices.Equal) {
 		return

@@ -440,3 +440,26 @@ func (zeros) Read(p []byte) (int, error) {
 	clear(p)
 	return len(p), nil
 }
+
+// What a client has sent in a form is its error when a row refuses it, and not one of the handler.
+func TestAFormThatARowRefusesIsAnErrorOfTheClient(t *testing.T) {
+	_, s := serveUploads(t)
+	for _, c := range []struct {
+		what, field, says string
+		parts             []part
+	}{
+		{"a type that is not allowed", "photo", "must be of type image/png, text/plain", []part{{"title", "", "", "one"}, {"photo", "a.pdf", "", "%PDF-1.7\n"}}},
+		{"a file that is too large", "photo", "must be at most 1048576 bytes", []part{{"title", "", "", "one"}, {"photo", "a.txt", "", strings.Repeat("a", 1<<20+1)}}},
+		{"a text that is too long", "title", "200", []part{{"title", "", "", strings.Repeat("t", 201)}, {"photo", "a.txt", "", "text"}}},
+	} {
+		body, kind := formOf(c.parts...)
+		var got struct {
+			Code   string
+			Errors []struct{ Field, Message string }
+		}
+		s.Want(400, &got, "POST", "/v1/posts", body, "Content-Type: "+kind)
+		if len(got.Errors) != 1 || got.Errors[0].Field != c.field || !strings.Contains(got.Errors[0].Message, c.says) {
+			t.Errorf("%s: %+v", c.what, got)
+		}
+	}
+}

@@ -262,6 +262,14 @@ func ExampleApp(t testing.TB, name string) *App {
 	if toml, err := os.ReadFile(filepath.Join(from, "runner.toml")); err == nil {
 		a.Write("runner.toml", string(toml))
 	}
+	for _, dir := range []string{"web", "public"} {
+		if _, err := os.Stat(filepath.Join(from, dir)); err != nil {
+			continue
+		}
+		if err := os.CopyFS(a.Path(dir), os.DirFS(filepath.Join(from, dir))); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if os.Getenv("RUNNER_TEST_EXAMPLES") == "built" {
 		if err := os.CopyFS(a.Path("build"), os.DirFS(filepath.Join(from, "build"))); err != nil {
 			t.Fatal(err)
