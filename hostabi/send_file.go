@@ -33,7 +33,8 @@ func SendFile(r *abi.Response, status int, f schema.File, disposition, name stri
 // sendFile answers with a file that the run knows.
 func sendFile(c *Call, args *arguments) (any, error) {
 	var f schema.File
-	if c.Player != nil && !c.live { // the host knows no files of a recording
+	replays := c.Player != nil && !c.live
+	if replays { // the host knows no files of a recording
 		f = schema.File{ID: args.text("id"), Type: "application/octet-stream"}
 	} else {
 		f = c.fileArgument(args)
@@ -63,7 +64,7 @@ func sendFile(c *Call, args *arguments) (any, error) {
 	switch {
 	case c.Preparing():
 		return nil, fault.New(fault.Denied, "the initialization cannot answer: call file.send while a request is handled")
-	case !c.SendsFiles:
+	case !c.SendsFiles && !replays:
 		return nil, fault.New(fault.Denied, "a file can be the answer to a request alone: a job, a function, a live route and a route with a declared result have another answer")
 	case r.Status != 0:
 		return nil, invalid("an answer was already sent")

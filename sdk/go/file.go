@@ -2,9 +2,12 @@ package runner
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 
+	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
 )
 
@@ -179,4 +182,46 @@ func (r *fileReader) Read(p []byte) (int, error) {
 	n := copy(p, r.part)
 	r.part = r.part[n:]
 	return n, nil
+}
+
+// SendOptions say how a file is sent. The zero value is the status 200, and what the runner finds right for the type.
+type SendOptions struct {
+	// Status of the answer; 0: 200.
+	Status int
+	// Disposition is "inline", which shows the file in the browser, or "attachment", which saves it. Empty: inline for
+	// types that a browser shows without running them, such as pictures.
+	Disposition string
+	// Name replaces the name of the file; empty: it stays.
+	Name string
+	// Cache is the Cache-Control of the answer; empty: that of the route.
+	Cache string
+}
+
+// SendFile answers with a file, or the part of it that the request asks for. Its bytes do not come to the handler. What the
+// handler has written is committed first. Only the answer to a request can be a file.
+func SendFile(f StoredFile, o SendOptions) Response {
+	return Response{status: cmp.Or(o.Status, 200), body: sentFile{f.ID, o}}
+}
+
+// sentFile is the body of an answer that is a file.
+type sentFile struct {
+	id      string
+	options SendOptions
+}
+
+func (f sentFile) send(h host.Host, status int) error {
+	args := map[string]any{"id": f.id, "status": status}
+	for name, value := range map[string]string{"disposition": f.options.Disposition, "name": f.options.Name, "cache": f.options.Cache} {
+		if value != "" {
+			args[name] = value
+		}
+	}
+	text, err := codec.Marshal(args)
+	if err == nil {
+		err = h.Call("file.send", text)
+	}
+	if err != nil {
+		return unexpected{fmt.Errorf("answer with a file: %w", err)}
+	}
+	return nil
 }

@@ -65,6 +65,9 @@ func send(h host.Host, r Response) error {
 		}
 		return nil
 	}
+	if f, ok := r.body.(sentFile); ok {
+		return f.send(h, r.status)
+	}
 	if part, ok := r.body.(Part); ok {
 		return sendPart(h, r.status, part)
 	}

@@ -65,7 +65,7 @@ var guests = map[string][]string{
 
 // lacks are the handlers that guests of a language do not have, because its SDK has no functions for what they do. The case of
 // that name does not run for it. Other handlers, and other cases, must not be here.
-var lacks = map[string][]string{"as": {"files"}, "c": {"files"}, "cpp": {"files"}}
+var lacks = map[string][]string{"as": {"files", "sent"}, "c": {"files", "sent"}, "cpp": {"files", "sent"}}
 
 // languages are those that have a guest.
 func languages(t testing.TB) (names []string) {
@@ -555,7 +555,7 @@ func (w *world) serve(t testing.TB, text string) []string {
 		Context: ctx, Host: w.host, Request: &r.Request, Caller: r.caller, Recorder: &recorder, Draws: &draws,
 	}}
 	if r.uploads {
-		call.Form = w.upload(t, &r.Request)
+		call.Form, call.SendsFiles = w.upload(t, &r.Request), true
 	}
 	failed := false
 	dropped := errors.New("dropped")

@@ -34,7 +34,7 @@ entity Counter {
   value: int
   @@allow read, write to anonymous
 }
-routes("/v1", auth: none, rateLimit: none) {
+routes("/v1", auth: none, rateLimit: none, timeout: 30s) {
   POST /forms -> form (upload: on, body: 1mb)
   PUT /large -> form (upload: on, body: 200mb)
   POST /read -> read (upload: on, body: 10mb)

@@ -29,7 +29,7 @@ from ._query import (
 )
 from ._request import BodyError, File, Form, Request
 from ._response import (
-    Response, abort, bad_request, created, error, forbidden, html, no_content, not_found, ok, redirect, stream, text, unauthorized,
+    Response, abort, bad_request, created, error, forbidden, html, no_content, not_found, ok, redirect, send_file, stream, text, unauthorized,
 )
 from ._services import (
     ApiKey, ApiKeyPage, Delivery, EnqueuedJob, LiveSession, OpenedSession, PasswordCheck, SessionPage, api_keys, hmac_digest, password,

@@ -7,6 +7,7 @@ from types import AsyncGeneratorType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, NoReturn, overload
 
 from . import _handlers, _host, _values
+from ._files import StoredFile
 from ._query import Operation
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ def send(given: Any, handler: Callable[..., Any] | None = None) -> Coroutine[Any
     # Before the headers: the answer to a body that cannot be sent, or to an operation that fails, must not have them.
     if isinstance(body, Operation):
         body._run()
-    elif response.message is None and not isinstance(body, (bytes, bytearray, memoryview)):
+    elif response.message is None and not isinstance(body, (bytes, bytearray, memoryview, SentFile)):
         if isinstance(body, (GeneratorType, AsyncGeneratorType)):
             response = in_parts(Parts(body, _part, False), "text/plain; charset=utf-8", response.status, response.headers)
             body = response.body
@@ -302,6 +303,8 @@ def send(given: Any, handler: Callable[..., Any] | None = None) -> Coroutine[Any
         _values.call("problem", response.problem)
     elif response.message is not None:
         send_error(response.status, "", response.message)
+    elif isinstance(body, SentFile):
+        _values.call("file.send", {**body.args, "status": response.status})
     elif isinstance(body, Operation):
         refused, _ = _host.message("response_send_result", response.status, body._part)
         if refused != "ok":
@@ -309,6 +312,26 @@ def send(given: Any, handler: Callable[..., Any] | None = None) -> Coroutine[Any
     else:
         deliver(response.status, bytes(body))
     return None
+
+
+class SentFile:
+    """The body of an answer that is a file."""
+
+    def __init__(self, args: dict[str, Any]) -> None:
+        self.args = args
+
+
+def send_file(
+    file: StoredFile, *, status: int = 200, disposition: Literal["inline", "attachment"] | None = None, name: str | None = None,
+    cache: str | None = None,
+) -> Response[Never]:
+    """Answers with a file, or the part of it that the request asks for. Its bytes do not come to the handler.
+
+    What the handler has written is committed first. Without a disposition, a browser shows types that it does not run, such
+    as pictures, and saves others. name replaces that of the file, cache is the Cache-Control of the answer.
+    """
+    given = {"id": file.id, "disposition": disposition, "name": name, "cache": cache}
+    return Response(status, SentFile({key: value for key, value in given.items() if value is not None}))
 
 
 def _plain(given: Any, handler: Callable[..., Any] | None) -> Response[Any]:

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::crypto::{data, unbase64, Data};
 use crate::host_error::{HostError, Outcome};
 use crate::operation::call;
+use crate::response::Response;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,34 @@ pub struct StoredFile {
     pub size: u64,
     /// The digest of the bytes, in hexadecimal digits.
     pub sha256: String,
+}
+
+/// How a file is sent. The default is the status 200, and what the runner finds right for the type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SendOptions {
+    /// The status of the answer; without one 200.
+    pub status: Option<u16>,
+    /// `inline`, which shows the file in the browser, or `attachment`, which saves it. Without one, types are shown that a
+    /// browser shows without running them, such as pictures.
+    pub disposition: Option<String>,
+    /// Replaces the name of the file.
+    pub name: Option<String>,
+    /// The Cache-Control of the answer; without one that of the route.
+    pub cache: Option<String>,
+}
+
+/// Answers with a file, or the part of it that the request asks for. Its bytes do not come to the handler. What the handler has
+/// written is committed first. Only the answer to a request can be a file.
+pub fn send_file(file: &StoredFile, options: SendOptions) -> Response {
+    let mut args = serde_json::Map::new();
+    args.insert("id".into(), file.id.as_str().into());
+    let texts = [("disposition", options.disposition), ("name", options.name), ("cache", options.cache)];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            args.insert(name.into(), text.into());
+        }
+    }
+    Response::of_file(options.status.unwrap_or(200), args)
 }
 
 /// A file of an [`Upload`].

@@ -27,6 +27,8 @@ pub enum Content {
     Problem { code: String, message: String, members: serde_json::Map<String, serde_json::Value> },
     /// What writes it in parts.
     Parts(Parts),
+    /// The arguments of `file.send` except the status.
+    File(serde_json::Map<String, serde_json::Value>),
     /// Why the body cannot be written as JSON.
     Unwritable(serde_json::Error),
 }
@@ -79,6 +81,10 @@ impl<B: Into<Vec<u8>>> Body for Raw<B> {
 impl Response {
     fn new(status: u16, content: Content) -> Response {
         Response { status, content, headers: Vec::new() }
+    }
+
+    pub(crate) fn of_file(status: u16, args: serde_json::Map<String, serde_json::Value>) -> Response {
+        Response::new(status, Content::File(args))
     }
 
     /// The HTTP status of the answer.

@@ -96,6 +96,11 @@ pub(crate) fn send(host: &dyn Host, response: Response) -> std::result::Result<(
             accepted(host.begin(status), || format!("begin an answer with status {}", status))?;
             parts.0.write(host)
         }
+        Content::File(mut args) => {
+            args.insert("status".into(), status.into());
+            let args = serde_json::Value::Object(args).to_string();
+            accepted(host.call("file.send", args.as_bytes()), || "answer with a file".to_string())
+        }
         Content::Unwritable(why) => Err(format!("write the answer's body as JSON: {}", why).into()),
     }
 }

@@ -11,8 +11,8 @@ import time
 import runner
 from runner import (
     NULL, HostError, Request, aggregate, aio, and_, api_keys, bad_request, created, error, events, fetch, field, forbidden, get, handler,
-    hmac_digest, insert, jobs, keep_writes, no_content, not_, not_found, ok, or_, password, query, redirect, remove, sessions,
-    stream, unauthorized, update, var, webhooks,
+    hmac_digest, insert, jobs, keep_writes, no_content, not_, not_found, ok, or_, password, query, redirect, remove, send_file,
+    sessions, stream, unauthorized, update, var, webhooks,
 )
 from runner.schema import OrderInsert
 
@@ -546,3 +546,10 @@ def files(req: Request):
     return ok({
         "text": scan.text(), "name": scan.name, "type": scan.type, "size": scan.size, "note": second["scan"].size, "other": form.file("other") is not None,
     })
+
+
+@handler
+def sent(req: Request):
+    scan = req.upload.file()
+    assert scan
+    return send_file(scan, status=201, disposition="attachment", name="copy.txt", cache="private").with_header("x-sent", "yes")

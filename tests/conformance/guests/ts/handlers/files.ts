@@ -8,3 +8,7 @@ export async function files(req: RouteRequest) {
   const { name, type, size } = first.scan;
   return ok({ text: await first.scan.text(), name, type, size, note: second.scan.size, other: form.file("other") !== undefined });
 }
+
+export function sent(req: RouteRequest) {
+  return file(req.file()!, { status: 201, disposition: "attachment", name: "copy.txt", cache: "private" }).withHeader("x-sent", "yes");
+}

@@ -910,6 +910,19 @@ type document struct {
 //go:wasmexport files
 func exportFiles() { runner.Handle(files) }
 
+//go:wasmexport sent
+func exportSent() { runner.Handle(sent) }
+
+func sent(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	form, err := ctx.Upload()
+	if err != nil {
+		return runner.Response{}, err
+	}
+	return runner.SendFile(form.File("").StoredFile, runner.SendOptions{
+		Status: 201, Disposition: "attachment", Name: "copy.txt", Cache: "private",
+	}).WithHeader("x-sent", "yes"), nil
+}
+
 func files(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 	form, err := ctx.Upload()
 	if err != nil {

@@ -517,6 +517,14 @@ handler!(files, |ctx, _| {
     })))
 });
 
+handler!(sent, |ctx, _| {
+    let form = ctx.upload()?;
+    let options = SendOptions {
+        status: Some(201), disposition: Some("attachment".into()), name: Some("copy.txt".into()), cache: Some("private".into()),
+    };
+    Ok(send_file(form.file("").unwrap(), options).with_header("x-sent", "yes"))
+});
+
 handler!(streams, |ctx, req| {
     let what = req.param("what");
     let order = |item: &str| insert("Order", json!({ "item": item }));
