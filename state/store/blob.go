@@ -156,7 +156,9 @@ func (s *Store) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, rele
 	if s.isClosed() {
 		return info, nil, errClosed
 	}
-	info, unpin, err := s.blobs.PutPinned(ctx, &admittedReader{store: s, r: r})
+	admitted := &admittedReader{store: s, r: r}
+	defer admitted.end()
+	info, unpin, err := s.blobs.PutPinned(ctx, admitted)
 	if errors.Is(err, datadir.ErrLimit) {
 		err = unavailable(fmt.Errorf("[files] max_total is reached: %w", err))
 	}
@@ -166,27 +168,41 @@ func (s *Store) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, rele
 	return info, func() { s.releasePin(info.Digest, unpin) }, nil
 }
 
-// admitAtOnce is how many bytes of a blob are admitted together.
-const admitAtOnce = 4 << 20
+// admitAtOnce is how many bytes of a blob are admitted together. Each upload that has begun keeps so much from others.
+const admitAtOnce = 256 << 10
 
-// admittedReader fails when the disk has no space for what it reads beside what commits need.
+// admittedReader fails when the disk has no space for what it reads, and for what others that read at the same time were
+// admitted to, beside what commits need. end must be called.
 type admittedReader struct {
 	store    *Store
 	r        io.Reader
-	admitted int64 // bytes
+	admitted int64 // bytes that are not written
+	read     int   // bytes of the last Read, which are written when the next one begins
 }
 
 func (r *admittedReader) Read(p []byte) (int, error) {
-	if r.admitted <= 0 && r.store.dir != "" {
-		if err := r.store.space.AdmitFile(admitAtOnce); err != nil {
+	if r.store.dir == "" {
+		return r.r.Read(p)
+	}
+	r.admit(-int64(r.read))
+	r.read = 0
+	if r.admitted < int64(len(p)) {
+		r.admit(max(admitAtOnce, int64(len(p))))
+		if err := r.store.space.AdmitUpload(r.store.unwritten.Load()); err != nil {
 			return 0, err
 		}
-		r.admitted = admitAtOnce
 	}
 	n, err := r.r.Read(p)
-	r.admitted -= int64(n)
+	r.read = n
 	return n, err
 }
+
+func (r *admittedReader) admit(bytes int64) {
+	r.admitted += bytes
+	r.store.unwritten.Add(bytes)
+}
+
+func (r *admittedReader) end() { r.admit(-r.admitted) }
 
 // PinBlob keeps a blob until release is called: until then no sweep and no release of another pin deletes it. The blob
 // need not be there.

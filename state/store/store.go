@@ -83,6 +83,7 @@ type Store struct {
 	machine   *machine
 	sequencer *sequencer
 	space     space.Reserver
+	unwritten atomic.Int64 // bytes of uploads that were admitted and are not on the disk yet
 	snapshots snapshots
 	followers followers
 	watches   watches
