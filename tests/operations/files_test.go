@@ -40,6 +40,36 @@ func openIdle(t *testing.T, address string, n int) {
 	}
 }
 
+// Clients that take files slowly keep these open too, beside their connections.
+func TestSlowDownloadsLeaveFilesForOperators(t *testing.T) {
+	const files = 300
+	a := harness.NewApp(t, "assets(\"/\", dir: \"public\")\n", "")
+	a.Write("public/large.bin", strings.Repeat("0123456789abcdef", 20<<20>>4))
+	a.Binary = limited(a, files)
+	s := a.Serve()
+	a.Binary = ""
+	for i := range files {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("127.0.2.%d", i%12+1))}}
+		conn, err := dialer.Dial("tcp", s.Addr) // the kernel accepts it
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		_, _ = io.WriteString(conn, "GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n") // the server may have closed it
+	}
+	for range 3 {
+		a.Must("api-keys", "list")
+	}
+	backUp(t, a, a.Path("b"))
+	var status struct{ Descriptors struct{ Open, Limit int } }
+	if err := json.Unmarshal([]byte(a.Must("status", "--json")), &status); err != nil {
+		t.Fatal(err)
+	}
+	if status.Descriptors.Limit != files || status.Descriptors.Open >= files-20 {
+		t.Errorf("%d of %d files are open, want some left", status.Descriptors.Open, status.Descriptors.Limit)
+	}
+}
+
 // A server that could not answer operators, beside a flood of connections on each of its addresses, does not
 // start. It says how many open files it needs, and with these it answers them.
 func TestTheLeastNumberOfOpenFilesIsEnoughForOperators(t *testing.T) {
