@@ -211,6 +211,10 @@ func (s *Store) PinBlob(d Digest) (release func()) {
 	return func() { s.releasePin(d, unpin) }
 }
 
+// AdoptBlob leaves a blob to SweepBlobs, which no release of a pin deletes from now on: a key that is not a reference is about
+// to name it. Ask after that whether the blob is there.
+func (s *Store) AdoptBlob(d Digest) { s.blobs.Adopt(d) }
+
 // pinBlobs pins several blobs; nil if there are none.
 func (s *Store) pinBlobs(all []Digest) (release func()) {
 	if len(all) == 0 {
