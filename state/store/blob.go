@@ -156,8 +156,8 @@ func (s *Store) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, rele
 	if s.isClosed() {
 		return info, nil, errClosed
 	}
-	admitted := &admittedReader{store: s, r: r}
-	defer admitted.end()
+	admitted := &admittedReader{store: s, r: io.NopCloser(r)}
+	defer admitted.Close()
 	info, unpin, err := s.blobs.PutPinned(ctx, admitted)
 	if errors.Is(err, datadir.ErrLimit) {
 		err = unavailable(fmt.Errorf("[files] max_total is reached: %w", err))
@@ -172,10 +172,10 @@ func (s *Store) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, rele
 const admitAtOnce = 256 << 10
 
 // admittedReader fails when the disk has no space for what it reads, and for what others that read at the same time were
-// admitted to, beside what commits need. end must be called.
+// admitted to, beside what commits need. It must be closed.
 type admittedReader struct {
 	store    *Store
-	r        io.Reader
+	r        io.ReadCloser
 	admitted int64 // bytes that are not written
 	read     int   // bytes of the last Read, which are written when the next one begins
 }
@@ -202,7 +202,11 @@ func (r *admittedReader) admit(bytes int64) {
 	r.store.unwritten.Add(bytes)
 }
 
-func (r *admittedReader) end() { r.admit(-r.admitted) }
+// Close ends the count. It closes what was read.
+func (r *admittedReader) Close() error {
+	r.admit(-r.admitted)
+	return r.r.Close()
+}
 
 // PinBlob keeps a blob until release is called: until then no sweep and no release of another pin deletes it. The blob
 // need not be there.

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"io"
@@ -122,6 +123,25 @@ func TestUploadsAtTheSameTimeLeaveTheSpaceOfCommits(t *testing.T) {
 			t.Errorf("%d of %d uploads were refused", refused, uploads)
 		}
 		put(t, s, "after", strings.Repeat("x", 1<<20))
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A node that other nodes send files leaves the space of commits too.
+func TestFetchedBlobsLeaveTheSpaceOfCommits(t *testing.T) {
+	onSmallDisks(t, []string{"tmpfs"}, 128<<20, func(t *testing.T, d *disk) {
+		s, err := store.Open(store.Options{Dir: filepath.Join(d.dir, "store"), FetchBlob: func(context.Context, store.Digest) (io.ReadCloser, error) {
+			return io.NopCloser(io.LimitReader(&zeros{}, 1<<30)), nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		put(t, s, "k", "1")
+		if err := s.FetchBlob(t.Context(), store.Digest{1}); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "are needed") {
+			t.Errorf("a blob that does not fit: %v", err)
+		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
