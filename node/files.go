@@ -8,6 +8,7 @@ import (
 	"runner.example/internal/system/process"
 	"runner.example/node/cluster"
 	"runner.example/node/config"
+	"runner.example/runtime/front"
 )
 
 // The open files that a server needs.
@@ -18,8 +19,8 @@ const (
 	growingFiles = 32
 	// operatorFiles are the connections on the admin socket.
 	operatorFiles = 16
-	// leastConnections is how many connections of clients a server must be able to accept.
-	leastConnections = 32
+	// leastClientFiles are those of the 32 connections of clients that a server must be able to accept.
+	leastClientFiles = 32 * front.FilesPerConnection
 )
 
 // reserveFiles returns how many open files are kept from the connections of clients: what a flood of these
@@ -48,10 +49,10 @@ func reserveFiles(c *config.Config, member bool, open int) (reserved int, err er
 			parts = append(parts, fmt.Sprintf("%d for %s", part.files, part.what))
 		}
 	}
-	if needed := reserved + leastConnections; known && limit < uint64(needed) {
+	if needed := reserved + leastClientFiles; known && limit < uint64(needed) {
 		return 0, fault.New(fault.Invalid,
 			"this process may open %d files, and needs at least %d: %s, and %d for clients; raise the limit with LimitNOFILE= of the unit or `ulimit -n`",
-			limit, needed, strings.Join(parts, ", "), leastConnections)
+			limit, needed, strings.Join(parts, ", "), leastClientFiles)
 	}
 	return reserved, nil
 }

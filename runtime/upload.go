@@ -55,7 +55,7 @@ func (r *Runtime) readUpload(s *requestState, x *front.Exchange) error {
 			Field: p.Field, Declared: p.Declared,
 		})
 		return nil
-	})
+	}, x.HoldBodyMemory)
 	if err != nil {
 		return storeFault(err)
 	}

@@ -138,6 +138,7 @@ func (d *dev) start(ctx context.Context) error {
 	var other *proxy // nil: requests that no route matches are refused
 	if target := d.app.Config.Development.Proxy; target != "" {
 		other = newProxy(target, opt.Front.TLSCert != "", d.log)
+		other.anyHost = len(opt.Front.Hosts) == 0
 		defer other.close()
 		opt.Unrouted = other
 	}

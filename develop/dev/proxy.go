@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -21,7 +22,9 @@ type proxy struct {
 	target string
 	log    *devLog
 	schema func() *schema.Schema // the active one, or nil
-	down   atomic.Bool           // the last request has found no server
+	// anyHost: [front] hosts is not set, so requests for every host arrive.
+	anyHost bool
+	down    atomic.Bool // the last request has found no server
 }
 
 // newProxy returns a proxy to the target, which the configuration has checked. Its schema must be set before it is used.
@@ -47,6 +50,23 @@ func newProxy(target string, https bool, log_ *devLog) *proxy {
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 	return p
+}
+
+// ServeHTTP passes a request. The other server gets its own address as host, so it cannot refuse other names itself: with a
+// name that leads to this machine, a page of anyone could read what it serves.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.anyHost && !isLocal(r.Host) {
+		http.Error(w, "[dev] proxy: the Host is neither localhost nor an address: add it to [front] hosts", http.StatusMisdirectedRequest)
+		return
+	}
+	p.ReverseProxy.ServeHTTP(w, r)
+}
+
+// isLocal reports whether a Host, with or without a port, is localhost, a name below it, or an address.
+func isLocal(host string) bool {
+	u := url.URL{Host: host}
+	name := strings.ToLower(u.Hostname())
+	return name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(name) != nil
 }
 
 // close closes the connections to the target that are idle.

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"sync"
@@ -16,7 +15,7 @@ const (
 	// when this node still lacks some.
 	missingRound = time.Hour
 	missingRetry = 30 * time.Second
-	// missingBatch is how many references are read in one transaction, and how many digests of new ones are noted.
+	// missingBatch is how many digests of new references are noted.
 	missingBatch = 1000
 	// fetchTime limits the fetch of one file.
 	fetchTime = time.Hour
@@ -96,7 +95,7 @@ func (m *missingFiles) take() (all []store.Digest, overflow bool) {
 func (n *Node) lookForMissing(ctx context.Context) {
 	var lacks int64
 	for from := []byte(nil); ctx.Err() == nil; {
-		batch, next, err := n.filesFrom(ctx, from)
+		batch, next, err := n.store.BlobsNamed(ctx, from)
 		if err != nil {
 			if ctx.Err() == nil {
 				n.logger.Warn("files of rows not looked up; trying again later", "cause", err)
@@ -111,30 +110,6 @@ func (n *Node) lookForMissing(ctx context.Context) {
 		}
 		from = next
 	}
-}
-
-// filesFrom returns the digests of the files of rows whose references begin at a key, each once, and the key of the next
-// call; nil: there are no more.
-func (n *Node) filesFrom(ctx context.Context, from []byte) (all []store.Digest, next []byte, err error) {
-	err = n.store.View(ctx, func(tx *store.Tx) error {
-		all, next = nil, nil
-		read := 0
-		for item, err := range tx.Scan([]byte(store.BlobPrefix), from, false) {
-			if err != nil {
-				return err
-			}
-			d, _, ok := store.CutBlobReference(item.Key)
-			if read++; read > missingBatch {
-				next = bytes.Clone(item.Key)
-				return nil
-			}
-			if ok && (len(all) == 0 || all[len(all)-1] != d) {
-				all = append(all, d)
-			}
-		}
-		return nil
-	})
-	return all, next, err
 }
 
 // fetchAll fetches those of the files that this node lacks, and returns how many it still lacks.

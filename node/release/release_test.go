@@ -167,6 +167,30 @@ func TestAReleaseWithoutItsContentsIsNotAdded(t *testing.T) {
 	}
 }
 
+// An upload may have the contents of a release, and end without a row after the release was added.
+func TestAReleaseKeepsContentsThatAnUploadHasStored(t *testing.T) {
+	st := open(t, store.Options{})
+	r := release.New(st, release.Options{Keep: 10})
+	m := release.Describe("shop", files("one"))
+	var uploads []func()
+	for _, content := range []string{"one", "app shop {}"} {
+		_, end, err := st.PutPinned(t.Context(), strings.NewReader(content))
+		if err != nil {
+			t.Fatal(err)
+		}
+		uploads = append(uploads, end)
+	}
+	if _, err := r.Add(t.Context(), m, nil, someone); err != nil {
+		t.Fatal(err)
+	}
+	for _, end := range uploads {
+		end()
+	}
+	if got, err := r.Contents(t.Context(), m); err != nil || len(got) != 2 {
+		t.Errorf("contents %v, %v", got, err)
+	}
+}
+
 func TestThePointerNamesTheActiveRelease(t *testing.T) {
 	st := open(t, store.Options{})
 	r := release.New(st, release.Options{Keep: 10})

@@ -137,8 +137,10 @@ func (s *sentContent) read() ([]byte, error) {
 	return b, nil
 }
 
-// refuseContent sends a problem with the headers of r.
+// refuseContent sends a problem with the headers of r. No cache may keep it, whatever r says of the content: one that did
+// would answer others with it, who ask for the content without a condition.
 func (x *Exchange) refuseContent(r *abi.Response, code fault.Code) {
+	x.NoStore = true
 	outcome, _ := fault.OutcomeOf(code)
 	problem := *r
 	problem.Status, problem.Code = outcome.HTTP, string(code)

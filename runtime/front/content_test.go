@@ -142,6 +142,34 @@ func ask(t *testing.T, client *http.Client, method, url string, headers ...strin
 	return answer{res, string(b)}
 }
 
+// A refusal is not the content: a cache that kept it for as long as the content may be kept would give it to others.
+func TestARefusalOfAContentIsNotCached(t *testing.T) {
+	s := store(t, 100, false)
+	server := serve(t, front.Options{}, func(x *front.Exchange) {
+		r := &abi.Response{Status: 200, Headers: pairs("cache-control", "public, max-age=31536000, immutable", "cdn-cache-control", "max-age=60")}
+		if err := x.SendContent(r, &s.Content); err != nil {
+			t.Errorf("send: %v", err)
+		}
+	})
+	for _, c := range []struct {
+		name, value string
+		status      int
+		cache, cdn  string
+	}{
+		{"Range", "bytes=100-", 416, "no-store", ""},
+		{"If-Match", `"x"`, 412, "no-store", ""},
+		{"If-None-Match", `"tag"`, 304, "public, max-age=31536000, immutable", "max-age=60"},
+		{"Range", "bytes=0-9", 206, "public, max-age=31536000, immutable", "max-age=60"},
+	} {
+		a := ask(t, http.DefaultClient, "GET", "http://"+server.addr+"/", c.name, c.value)
+		cache, cdn := strings.Join(a.Header.Values("Cache-Control"), "|"), a.Header.Get("CDN-Cache-Control")
+		if a.StatusCode != c.status || cache != c.cache || cdn != c.cdn {
+			t.Errorf("%s: %s: %d with Cache-Control %q and CDN-Cache-Control %q", c.name, c.value, a.StatusCode, cache, cdn)
+		}
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
 func TestAContentIsSentAsAWholeAndInRanges(t *testing.T) {
 	contents(t, func(t *testing.T, s *stored, client *http.Client, url string) {
 		size := len(s.bytes)

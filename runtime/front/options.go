@@ -152,6 +152,9 @@ func (o Options) Validate() error {
 // reservedFiles is ReservedFiles without an owner that knows how many it needs.
 const reservedFiles = 256
 
+// FilesPerConnection is how many files a connection takes at most: its socket, and the content that is sent or stored.
+const FilesPerConnection = 2
+
 // withinFiles lowers MaxConns to what the process's limit of open files allows.
 func (o Options) withinFiles() Options {
 	files, known, err := process.FileLimit()
@@ -159,7 +162,7 @@ func (o Options) withinFiles() Options {
 		return o
 	}
 	reserved := cmp.Or(uint64(o.ReservedFiles), min(reservedFiles, files/2))
-	room := max(files, reserved+1) - reserved
+	room := (max(files, reserved+FilesPerConnection) - reserved) / FilesPerConnection
 	if uint64(o.MaxConns) <= room {
 		return o
 	}

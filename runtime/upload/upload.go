@@ -36,6 +36,9 @@ const Memory = bufferBytes + 64<<10
 // bufferBytes is the size of the buffer that receives the body.
 const bufferBytes = 32 << 10
 
+// firstValueBytes is the size of the buffer for values, which grows.
+const firstValueBytes = 4 << 10
+
 // Field is a text of a form.
 type Field struct{ Name, Value string }
 
@@ -52,6 +55,9 @@ type Part struct {
 // Put stores the contents of a file, which it reads to their end.
 type Put func(ctx context.Context, part Part, contents io.Reader) error
 
+// Hold counts bytes of memory that texts take beside Memory, before they are read. Its error ends the body.
+type Hold func(bytes int64) error
+
 var (
 	errHead     = fault.New(fault.InvalidRequest, "a part of the form has a header of more than %d KiB", MaxHead>>10)
 	errNoHeader = fault.New(fault.InvalidRequest, "each part of the form needs one Content-Disposition: form-data with a name")
@@ -66,10 +72,10 @@ var (
 )
 
 // Read reads a body to its end. It returns the fields in their order, and calls put for each file. A body that is not
-// multipart is one file; without any byte it is none. The errors of a body that is not valid are faults; those of body
-// and put are returned unchanged, the body's first.
-func Read(ctx context.Context, body io.Reader, contentType string, put Put) ([]Field, error) {
-	r := &reader{ctx: ctx, put: put, source: source{body: bufio.NewReaderSize(body, bufferBytes), left: -1}}
+// multipart is one file; without any byte it is none. The errors of a body that is not valid are faults; those of body,
+// put and hold are returned unchanged, the body's first.
+func Read(ctx context.Context, body io.Reader, contentType string, put Put, hold Hold) ([]Field, error) {
+	r := &reader{ctx: ctx, put: put, hold: hold, source: source{body: bufio.NewReaderSize(body, bufferBytes), left: -1}}
 	err := r.read(contentType)
 	if r.source.err != nil {
 		err = r.source.err
@@ -133,9 +139,11 @@ func (s *source) lineEnd() string {
 type reader struct {
 	ctx    context.Context
 	put    Put
+	hold   Hold
 	source source
 	fields []Field
-	text   int // bytes of fields
+	text   int    // bytes of fields
+	value  []byte // the buffer for the value of a field
 	files  int
 	first  [fileinfo.SniffBytes]byte // of a file
 }
@@ -214,18 +222,42 @@ func (r *reader) readPart(part *multipart.Part) error {
 
 func (r *reader) readField(name string, part *multipart.Part) error {
 	r.text += len(name)
-	value, err := io.ReadAll(io.LimitReader(part, int64(max(0, MaxText-r.text))+1))
+	value, err := r.readValue(part)
 	r.text += len(value)
 	switch {
 	case err != nil:
-		return malformed(err)
+		return err
 	case r.text > MaxText:
 		return errText
 	case !utf8.Valid(value):
 		return errUTF8
 	}
+	if err := r.hold(int64(len(name) + len(value))); err != nil {
+		return err
+	}
 	r.fields = append(r.fields, Field{name, string(value)})
 	return nil
+}
+
+// readValue returns the value of a field, valid until the next call, or more than the limit allows.
+func (r *reader) readValue(part io.Reader) ([]byte, error) {
+	for value := r.value[:0]; ; {
+		if len(value) == cap(value) {
+			more := max(cap(value), firstValueBytes)
+			if err := r.hold(int64(more)); err != nil {
+				return nil, err
+			}
+			r.value = append(make([]byte, 0, cap(value)+more), value...)
+			value = r.value
+		}
+		n, err := part.Read(value[len(value):cap(value)])
+		switch value = value[:len(value)+n]; {
+		case err == io.EOF || r.text+len(value) > MaxText:
+			return value, nil
+		case err != nil:
+			return nil, malformed(err)
+		}
+	}
 }
 
 // readFile reads a file. One without any byte is none, unless the client has named it: browsers send such a part for

@@ -41,7 +41,7 @@ func read(body io.Reader, contentType string) ([]upload.Field, []kept, error) {
 		sum.Sum(file.Sum[:0])
 		files = append(files, file)
 		return err
-	})
+	}, func(int64) error { return nil })
 	return fields, files, err
 }
 
@@ -199,10 +199,53 @@ func TestTheErrorOfTheBodyIsTheOneThatIsReturned(t *testing.T) {
 		}
 	}
 	_, err := upload.Read(context.Background(), strings.NewReader(whole), form,
-		func(context.Context, upload.Part, io.Reader) error { return full })
+		func(context.Context, upload.Part, io.Reader) error { return full }, func(int64) error { return nil })
 	if err != full {
 		t.Errorf("got %v, want the error of put", err)
 	}
+}
+
+// The memory of texts is counted before it is used: all that is kept of them, and the buffer for the longest.
+func TestTheMemoryOfTextsIsHeld(t *testing.T) {
+	none := errors.New("there is no more memory")
+	texts := []string{"", "a", strings.Repeat("x", 5000), strings.Repeat("y", 300_000), strings.Repeat("z", 300_000)}
+	var body strings.Builder
+	total := int64(0)
+	for _, text := range texts {
+		fmt.Fprintf(&body, "--xyz\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\n%s\r\n", text)
+		total += int64(len("n") + len(text))
+	}
+	body.WriteString("--xyz--\r\n")
+	for limit := int64(1 << 10); ; limit *= 2 {
+		held, fed := int64(0), &counted{r: strings.NewReader(body.String())}
+		fields, err := upload.Read(t.Context(), fed, form, nil, func(bytes int64) error {
+			if held += bytes; held > limit {
+				return none
+			}
+			return nil
+		})
+		if err == nil {
+			if len(fields) != len(texts) || held < total+300_000 || held > total+600_000 {
+				t.Errorf("%d fields of %d bytes, held are %d", len(fields), total, held)
+			}
+			return
+		}
+		if err != none || fed.n > limit+upload.Memory {
+			t.Errorf("with %d bytes: %v, after %d bytes", limit, err, fed.n)
+		}
+	}
+}
+
+// counted counts what is read.
+type counted struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // TestMemoryDoesNotGrowWithTheBody reads a file of 64 MB, and measures what is allocated.

@@ -65,7 +65,25 @@ func (c *routeChecker) checkAssets(d *syntax.AssetsDecl, in group) {
 	if len(c.schema.Assets) == maxAssets {
 		c.Errorf("E571", d.Keyword, "more than %d assets", maxAssets)
 	}
+	for i := range c.schema.Assets {
+		c.warnUnguardedDir(&c.schema.Assets[i], &a)
+		c.warnUnguardedDir(&a, &c.schema.Assets[i])
+	}
 	c.schema.Assets = append(c.schema.Assets, a)
+}
+
+// warnUnguardedDir warns if the files of a guarded directory have other paths too, which nothing guards.
+func (c *routeChecker) warnUnguardedDir(guarded, open *schema.Assets) {
+	if guarded.Auth.None || !open.Auth.None || guarded.Dir == "" || guarded.Path == "" || open.Path == "" {
+		return
+	}
+	rest, inside := strings.CutPrefix(guarded.Dir+"/", open.Dir+"/")
+	path := strings.TrimSuffix(open.Path, "/") + "/" + rest
+	if open.Dir == "" || !inside || path == guarded.Path+"/" { // of two directories, the one with the longer path answers
+		return
+	}
+	c.Warnf("W577", guarded.DirSpan, "the files of %s are guarded at %s, and anyone gets them at %s: keep them outside of the directory %s",
+		guarded.Dir, guarded.Path, path, open.Dir)
 }
 
 // assetPath checks the path of a directory.

@@ -156,7 +156,9 @@ func (s *Store) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, rele
 	if s.isClosed() {
 		return info, nil, errClosed
 	}
-	info, unpin, err := s.blobs.PutPinned(ctx, &admittedReader{store: s, r: r})
+	admitted := &admittedReader{store: s, r: io.NopCloser(r)}
+	defer admitted.Close()
+	info, unpin, err := s.blobs.PutPinned(ctx, admitted)
 	if errors.Is(err, datadir.ErrLimit) {
 		err = unavailable(fmt.Errorf("[files] max_total is reached: %w", err))
 	}
@@ -166,26 +168,44 @@ func (s *Store) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, rele
 	return info, func() { s.releasePin(info.Digest, unpin) }, nil
 }
 
-// admitAtOnce is how many bytes of a blob are admitted together.
-const admitAtOnce = 4 << 20
+// admitAtOnce is how many bytes of a blob are admitted together. Each upload that has begun keeps so much from others.
+const admitAtOnce = 256 << 10
 
-// admittedReader fails when the disk has no space for what it reads beside what commits need.
+// admittedReader fails when the disk has no space for what it reads, and for what others that read at the same time were
+// admitted to, beside what commits need. It must be closed.
 type admittedReader struct {
 	store    *Store
-	r        io.Reader
-	admitted int64 // bytes
+	r        io.ReadCloser
+	admitted int64 // bytes that are not written
+	read     int   // bytes of the last Read, which are written when the next one begins
 }
 
 func (r *admittedReader) Read(p []byte) (int, error) {
-	if r.admitted <= 0 && r.store.dir != "" {
-		if err := r.store.space.AdmitFile(admitAtOnce); err != nil {
+	if r.store.dir == "" {
+		return r.r.Read(p)
+	}
+	r.admit(-int64(r.read))
+	r.read = 0
+	if r.admitted < int64(len(p)) {
+		r.admit(max(admitAtOnce, int64(len(p))))
+		if err := r.store.space.AdmitUpload(r.store.unwritten.Load()); err != nil {
 			return 0, err
 		}
-		r.admitted = admitAtOnce
 	}
 	n, err := r.r.Read(p)
-	r.admitted -= int64(n)
+	r.read = n
 	return n, err
+}
+
+func (r *admittedReader) admit(bytes int64) {
+	r.admitted += bytes
+	r.store.unwritten.Add(bytes)
+}
+
+// Close ends the count. It closes what was read.
+func (r *admittedReader) Close() error {
+	r.admit(-r.admitted)
+	return r.r.Close()
 }
 
 // PinBlob keeps a blob until release is called: until then no sweep and no release of another pin deletes it. The blob
@@ -194,6 +214,10 @@ func (s *Store) PinBlob(d Digest) (release func()) {
 	unpin := s.blobs.Pin(d)
 	return func() { s.releasePin(d, unpin) }
 }
+
+// AdoptBlob leaves a blob to SweepBlobs, which no release of a pin deletes from now on: a key that is not a reference is about
+// to name it. Ask after that whether the blob is there.
+func (s *Store) AdoptBlob(d Digest) { s.blobs.Adopt(d) }
 
 // pinBlobs pins several blobs; nil if there are none.
 func (s *Store) pinBlobs(all []Digest) (release func()) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -181,5 +182,52 @@ func TestAPanicDuringAFetchLeavesTheBlobFetchable(t *testing.T) {
 	}()
 	if got, err := blobText(t.Context(), s, d); got != string(content) || err != nil {
 		t.Errorf("read %q, %v", got, err)
+	}
+}
+
+// A backup has what the store has. Before it, the store gets what it lacks of the files of rows.
+func TestFilesThatReferencesNameAreFetchedForABackup(t *testing.T) {
+	broken := errors.New("connection lost")
+	contents, fetches := map[store.Digest]string{}, 0
+	var fails error
+	s := mustOpen(t, store.Options{Dir: t.TempDir(), FetchBlob: func(_ context.Context, d store.Digest) (io.ReadCloser, error) {
+		fetches++
+		if fails != nil {
+			return nil, fails
+		}
+		if content, ok := contents[d]; ok {
+			return io.NopCloser(strings.NewReader(content)), nil
+		}
+		return nil, store.ErrNotFound
+	}})
+	const files = 1500
+	_, err := s.Update(t.Context(), func(tx *store.Tx) error {
+		for i := range files {
+			content := fmt.Sprint("file ", i)
+			d := store.Digest(sha256.Sum256([]byte(content)))
+			if i != 7 { // which no node has
+				contents[d] = content
+			}
+			for _, owner := range []string{"one row", "another row"} {
+				if err := tx.Set(store.AppendBlobReference(nil, d, []byte(owner)), nil); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fails = broken
+	if err := s.FetchNamed(t.Context()); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, broken) {
+		t.Errorf("while no node answers: %v", err)
+	}
+	fails, fetches = nil, 0
+	if err := s.FetchNamed(t.Context()); err != nil || fetches != files {
+		t.Errorf("%d fetches of %d files: %v", fetches, files, err)
+	}
+	if blobs, err := s.Blobs(); err != nil || len(blobs) != files-1 {
+		t.Errorf("%d blobs, %v", len(blobs), err)
 	}
 }

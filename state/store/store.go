@@ -83,6 +83,7 @@ type Store struct {
 	machine   *machine
 	sequencer *sequencer
 	space     space.Reserver
+	unwritten atomic.Int64 // bytes of uploads that were admitted and are not on the disk yet
 	snapshots snapshots
 	followers followers
 	watches   watches
@@ -173,7 +174,16 @@ func newStore(o Options, levels level.Range) *Store {
 		dir: o.Dir, clock: o.Clock.Or(), log: o.Logger, metrics: newMetrics(o.Metrics), turns: retry.New(), mark: &datadir.Mark{},
 		levels: levels,
 	}
-	s.owner.name, s.blobs.Fetch, s.blobs.Limit, s.spread = o.Name, o.FetchBlob, o.MaxFiles, o.SpreadBlob
+	s.owner.name, s.blobs.Limit, s.spread = o.Name, o.MaxFiles, o.SpreadBlob
+	if o.FetchBlob != nil {
+		s.blobs.Fetch = func(ctx context.Context, d Digest) (io.ReadCloser, error) {
+			r, err := o.FetchBlob(ctx, d)
+			if err != nil {
+				return nil, err
+			}
+			return &admittedReader{store: s, r: r}, nil
+		}
+	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}

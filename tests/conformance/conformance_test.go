@@ -605,7 +605,7 @@ func (w *world) upload(t testing.TB, r *abi.Request) *hostabi.Form {
 			Field: p.Field, Declared: p.Declared,
 		})
 		return nil
-	})
+	}, func(int64) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}

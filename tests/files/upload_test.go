@@ -201,6 +201,16 @@ func TestAHandlerGetsTheFormThatAClientHasSent(t *testing.T) {
 	}
 }
 
+func TestTheFieldsOfAFormCountForTheMemoryOfBodies(t *testing.T) {
+	_, s := serveUploads(t, "[front]\nbody_memory = \"2mb\"\n")
+	for _, c := range []struct{ size, status int }{{500_000, 200}, {1_000_000, 503}, {500_000, 200}} {
+		body, kind := formOf(part{"title", "", "", strings.Repeat("x", c.size)})
+		if got := s.Do("POST", "/v1/forms", body, "Content-Type: "+kind); got.Status != c.status {
+			t.Errorf("%d bytes: %d %.200s", c.size, got.Status, got.Body)
+		}
+	}
+}
+
 func TestAHandlerReadsWhatWasUploaded(t *testing.T) {
 	_, s := serveUploads(t)
 	contents := "first line\n" + strings.Repeat("0123456789", 300_000) + "z"

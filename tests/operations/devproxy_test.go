@@ -63,9 +63,16 @@ func TestDevPassesWhatNoRouteMatchesToAnotherServer(t *testing.T) {
 	if got := s.Raw("GET /../x HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 0); !strings.HasPrefix(got, "HTTP/1.1 400 ") {
 		t.Errorf("a path that is not in normal form: %s", got)
 	}
-	chunked := "POST /in/chunks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+	chunked := "POST /in/chunks HTTP/1.1\r\nHost: a.localhost:80\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
 	if got := s.Raw(chunked, 0); !strings.Contains(got, "POST /in/chunks 5 bytes") {
 		t.Errorf("a body in chunks: %s", got)
+	}
+	for host, want := range map[string]int{
+		"localhost": 418, "LOCALHOST:8080": 418, "[::1]:8080": 418, "192.0.2.7": 418, "localhost.example": 421, "example.com:8080": 421,
+	} {
+		if got := s.Raw("GET / HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n", 0); !strings.HasPrefix(got, fmt.Sprintf("HTTP/1.1 %d ", want)) {
+			t.Errorf("for the host %s: %s", host, got)
+		}
 	}
 
 	s.Stop()

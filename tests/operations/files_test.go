@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"runner.example/tests/harness"
 )
@@ -38,6 +39,45 @@ func openIdle(t *testing.T, address string, n int) {
 		t.Cleanup(func() { conn.Close() })
 		_, _ = io.WriteString(conn, "GET /hel") // the server may have closed it
 	}
+}
+
+// Clients that take files slowly keep these open too, beside their connections.
+func TestSlowDownloadsLeaveFilesForOperators(t *testing.T) {
+	const files = 700
+	a := harness.NewApp(t, "assets(\"/\", dir: \"public\")\n", "")
+	a.Write("public/large.bin", strings.Repeat("0123456789abcdef", 20<<20>>4))
+	a.Binary = limited(a, files)
+	s := a.Serve()
+	a.Binary = ""
+	for i := range files {
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("127.0.2.%d", i%12+1))}}
+		conn, err := dialer.Dial("tcp", s.Addr) // the kernel accepts it
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(conn, "GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n") // the server may have closed it
+	}
+	var status struct{ Descriptors struct{ Open, Limit int } }
+	for open, end := 0, time.Now().Add(time.Minute); ; open = status.Descriptors.Open {
+		if err := json.Unmarshal([]byte(a.Must("status", "--json", "--timeout", "20s")), &status); err != nil {
+			t.Fatal(err)
+		}
+		if open > files/2 && open == status.Descriptors.Open {
+			break // it takes no more connections
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d files are open", status.Descriptors.Open)
+		}
+	}
+	if status.Descriptors.Limit != files || status.Descriptors.Open > files-100 {
+		t.Errorf("%d of %d files are open, want some left", status.Descriptors.Open, status.Descriptors.Limit)
+	}
+	a.Must("api-keys", "list")
+	backUp(t, a, a.Path("b"))
 }
 
 // A server that could not answer operators, beside a flood of connections on each of its addresses, does not

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -27,7 +28,11 @@ func (l *Local) backup(ctx context.Context, request admin.BackupRequest, w io.Wr
 		return err
 	}
 	var ofReleases func(store.Digest) bool
-	if request.WithoutFiles {
+	if !request.WithoutFiles {
+		if err := l.Store.FetchNamed(ctx); err != nil {
+			return fmt.Errorf("fetch the files of rows that this node lacks (--without-files leaves them out): %w", err)
+		}
+	} else {
 		named, err := l.Releases.Named(ctx)
 		if err != nil {
 			return err

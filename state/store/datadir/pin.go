@@ -44,6 +44,13 @@ func (b *Blobs) pinLocked(d Digest, own bool) {
 	p.own = p.own && own
 }
 
+// Adopt says that a blob may have an owner that Named does not know: the release of a pin does not remove it. The blob need
+// not be there.
+func (b *Blobs) Adopt(d Digest) {
+	b.pin(d, false)
+	b.unpin(d, nil)
+}
+
 // unpin releases a pin. An error leaves the blob to a later removal.
 func (b *Blobs) unpin(d Digest, named Named) {
 	b.mu.Lock()

@@ -41,8 +41,8 @@ import (
 // commit can add.
 //
 // The fields are set before Prepare. Prepare is called before Badger opens the files, and
-// Attach after that; both again after Badger was closed. All methods except Reason, AdmitFile
-// and Waiting are for the goroutine that commits.
+// Attach after that; both again after Badger was closed. All methods except Reason, AdmitFile,
+// AdmitUpload and Waiting are for the goroutine that commits.
 type Reserver struct {
 	Dir string // of Badger's files; "" in memory, where everything fits
 	Log *slog.Logger
@@ -338,6 +338,13 @@ func (e shortage) Is(target error) bool { return target == syscall.ENOSPC }
 // too little space for Badger. It reserves nothing. It is safe for concurrent use.
 func (s *Reserver) AdmitFile(bytes int64) error {
 	return s.checkFreeBytes(bytes + openBytes + floorBytes)
+}
+
+// AdmitUpload returns an error if uploads that have written none of so many bytes leave too little space for the tables of
+// what was committed, and for the next commits: those of about half a table in memory. It reserves nothing. It is safe for
+// concurrent use.
+func (s *Reserver) AdmitUpload(bytes int64) error {
+	return s.checkFreeBytes(bytes + s.need.Load() + s.MemTableBytes + nextBytes)
 }
 
 // makeNext creates the log that Badger continues with.
