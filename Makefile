@@ -89,7 +89,7 @@ cross:
 RACE := ./keystore $(addprefix ./keystore/,credtime tokenindex) ./state/entity \
   ./state/store $(addprefix ./state/store/,datadir files frame retry) \
   ./runtime $(addprefix ./runtime/,assets auth capture cpuqueue front guard limit live pages sandbox) \
-  ./hostabi $(addprefix ./hostabi/,longwork outbound) ./develop/dev
+  ./hostabi $(addprefix ./hostabi/,longwork outbound)
 
 # The packages that take longest come first, so that no processor waits for them at the end.
 unit:

@@ -305,6 +305,10 @@ func (p *parser) fileTarget() (*FileTarget, bool) {
 	if !p.expect(".") {
 		return nil, false
 	}
+	if p.tok.first { // the next route follows a target that is being typed
+		p.expected("a field")
+		return nil, false
+	}
 	if f.Field, ok = p.ident("a field"); !ok || !p.expect(")") {
 		return nil, false
 	}

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"runner.example/keystore"
 	"runner.example/runtime"
+	"runner.example/schema"
 	"runner.example/state/store"
 )
 
@@ -41,7 +43,9 @@ func (g *guest) serveLive(t *testing.T) *liveServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle := &runtime.Bundle{Schema: g.schema, Sources: g.sources, Modules: g.moduleFiles(t), Secrets: g.secrets}
+	lacking := *g.schema // the routes whose handlers the guest does not have
+	lacking.Routes = slices.DeleteFunc(slices.Clone(lacking.Routes), func(r schema.Route) bool { return g.modules[r.Handler] == nil })
+	bundle := &runtime.Bundle{Schema: &lacking, Sources: g.sources, Modules: g.moduleFiles(t), Secrets: g.secrets}
 	if err := rt.Activate(t.Context(), bundle, runtime.Activation{}); err != nil {
 		t.Fatal(err)
 	}

@@ -468,9 +468,9 @@ func TestAClientWaitsForALimitedTime(t *testing.T) {
 			ended <- struct{}{}
 			return nil, ctx.Err()
 		}
-		client.SetAnswerTimeout(20 * time.Millisecond)
+		client.SetAnswerTimeout(time.Second) // enough for the server to begin
 		_, err := client.Reload(t.Context())
-		if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "the server has not answered for 20ms") || !strings.Contains(fault.Of(err).Hint, "--timeout") {
+		if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "the server has not answered for 1s") || !strings.Contains(fault.Of(err).Hint, "--timeout") {
 			t.Errorf("%s: %v", name, err)
 		}
 		<-ended
