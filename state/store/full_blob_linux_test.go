@@ -76,7 +76,7 @@ func TestUploadsLeaveTheSpaceOfTablesThatAreNotWritten(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for i := range 10 {
+		for i := range 4 {
 			put(t, s, "after"+strconv.Itoa(i), strings.Repeat("x", 1<<20))
 		}
 		if err := s.Close(); err != nil {
