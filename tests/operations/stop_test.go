@@ -150,7 +150,7 @@ func TestAServerWithFewDescriptorsServesOn(t *testing.T) {
 			key := a.Key("create", "--scope", "reader", "--name", "x")
 			other := a.Key("create", "--scope", "reader", "--name", "other")
 			if !row.later {
-				a.Binary = limited(a, 250)
+				a.Binary = limited(a, 300)
 			}
 			s := a.Serve()
 			a.Binary = ""
