@@ -124,7 +124,8 @@ type stored struct {
 	err     error
 }
 
-// storeFile stores contents, and completes the file, which has a name and the type that the guest has declared. It may be called by another goroutine.
+// storeFile stores contents, and completes the file, which has a name and the type that the guest has declared. Any
+// goroutine may call it.
 func storeFile(ctx context.Context, s *store.Store, f schema.File, contents io.Reader) stored {
 	first := make([]byte, fileinfo.SniffBytes)
 	n, err := io.ReadFull(contents, first)

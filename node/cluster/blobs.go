@@ -65,7 +65,7 @@ func (b *cancelledBody) Close() error {
 }
 
 // spreadBlob has other voters store a blob that a node has, until a majority of the voters has it on disk. If etcd
-// runs elsewhere there are no voters, and each node counts. The error names the nodes that do not have it.
+// runs elsewhere the cluster has no voters, and each node counts. The error names the nodes that do not have the blob.
 func (n *Node) spreadBlob(ctx context.Context, d store.Digest) error {
 	nodes := n.nodes(ctx)
 	if voters := slices.DeleteFunc(slices.Clone(nodes), func(p Peer) bool { return p.Role != Voter }); len(voters) > 0 {

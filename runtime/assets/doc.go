@@ -5,7 +5,7 @@
 // table is made: types, headers, ETags.
 //
 // A Cache makes the compressed forms of files in the background, and keeps them in a directory by the digests of their
-// contents. They are no part of a release: its id and its signatures are about what the app has. A file without a
+// contents. They do not belong to a release: its id and its signatures cover what the app has. A file without a
 // compressed form is sent as it is.
 //
 // The package does not speak HTTP: runtime/content evaluates conditions and ranges, and package front sends.

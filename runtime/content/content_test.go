@@ -186,7 +186,7 @@ func TestConditions(t *testing.T) {
 
 // differs are headers that net/http treats otherwise, and why.
 var differs = []*regexp.Regexp{
-	regexp.MustCompile(`\+`),                        // a sign is no digit
+	regexp.MustCompile(`\+`),                        // a sign is not a digit
 	regexp.MustCompile(`[0-9]{18}`),                 // large numbers are numbers
 	regexp.MustCompile(`(^|[=,])\s*-\s*0+\s*(,|$)`), // the last 0 bytes do not exist
 }

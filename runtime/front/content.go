@@ -81,7 +81,7 @@ func (x *Exchange) contentAnswer(status int, c *content.Content) content.Answer 
 		case "if-range":
 			r.IfRange = l.Value
 		case "range":
-			r.Range = joinList(r.Range, l.Value) // two lines are no valid range
+			r.Range = joinList(r.Range, l.Value) // two lines are not valid
 		}
 	}
 	return c.Answer(&r)

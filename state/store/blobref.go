@@ -5,8 +5,8 @@ import (
 	"context"
 )
 
-// BlobPrefix begins the keys of references. References say which keys name a blob: those of the owners that need its bytes, such as a field of a row. There is
-// one key per digest and owner, and no counter, so that two owners of one blob do not conflict:
+// BlobPrefix begins the keys of references. A reference says that an owner, such as a field of a row, needs the bytes of a
+// blob. There is one key per digest and owner, and no counter, so that two owners of one blob do not conflict:
 //
 //	blob/ <digest, 32 bytes> <owner>
 const BlobPrefix = "blob/"

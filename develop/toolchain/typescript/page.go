@@ -17,7 +17,7 @@ type PageFile struct {
 
 // BundlePage makes a script for browsers, or a style sheet, of the file entry in dir and of what it imports. out is the file
 // to write; a script that imports style sheets has one of the same name beside it. Nothing is written. The list has errors and
-// warnings of the sources; after an error there are no files.
+// warnings of the sources; after an error it writes no files.
 func BundlePage(dir, entry, out string) (files []PageFile, found diag.List, err error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

@@ -18,7 +18,7 @@ export async function listPictures(req: RouteRequest) {
 export async function addPicture(req: RouteRequest) {
   const image = req.file("image");
   if (!image) return badRequest("missing file: image");
-  if (!await query("Album").where("id", "=", req.params.id).first()) return notFound("there is no such album");
+  if (!await query("Album").where("id", "=", req.params.id).first()) return notFound("the album does not exist");
   const form = req.form();
   return created(await insert("Picture", {
     owner: owner(), album: req.params.id, image,
