@@ -170,7 +170,7 @@ type Answer struct {
 	// File is the body; nil: there is none.
 	File *File
 	// Response has the status and the headers, and is not changed. A file with the status 404 is the page that says that
-	// the file does not exist. Nil: the answer is a redirect, or 404.
+	// the file does not exist. Nil: the site has no answer.
 	Response *abi.Response
 	// Location is the path to go to, percent-encoded; empty: the answer is not a redirect.
 	Location string

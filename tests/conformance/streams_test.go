@@ -43,9 +43,9 @@ func (g *guest) serveLive(t *testing.T) *liveServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lacking := *g.schema // the routes whose handlers the guest does not have
-	lacking.Routes = slices.DeleteFunc(slices.Clone(lacking.Routes), func(r schema.Route) bool { return g.modules[r.Handler] == nil })
-	bundle := &runtime.Bundle{Schema: &lacking, Sources: g.sources, Modules: g.moduleFiles(t), Secrets: g.secrets}
+	app := *g.schema // without the routes whose handlers the guest lacks
+	app.Routes = slices.DeleteFunc(slices.Clone(app.Routes), func(r schema.Route) bool { return g.modules[r.Handler] == nil })
+	bundle := &runtime.Bundle{Schema: &app, Sources: g.sources, Modules: g.moduleFiles(t), Secrets: g.secrets}
 	if err := rt.Activate(t.Context(), bundle, runtime.Activation{}); err != nil {
 		t.Fatal(err)
 	}
