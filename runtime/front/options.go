@@ -155,20 +155,19 @@ const reservedFiles = 256
 // FilesPerConnection is how many files a connection takes at most: its socket, and the content that is sent or stored.
 const FilesPerConnection = 2
 
-// withinFiles lowers MaxConns to what the process's limit of open files allows.
-func (o Options) withinFiles() Options {
+// withinFiles lowers MaxConns to what the process's limit of open files allows. files is that limit; 0: it
+// lowered nothing.
+func (o Options) withinFiles() (_ Options, files uint64) {
 	files, known, err := process.FileLimit()
 	if err != nil || !known {
-		return o
+		return o, 0
 	}
 	reserved := cmp.Or(uint64(o.ReservedFiles), min(reservedFiles, files/2))
 	room := (max(files, reserved+FilesPerConnection) - reserved) / FilesPerConnection
 	if uint64(o.MaxConns) <= room {
-		return o
+		return o, 0
 	}
-	o.Logger.Warn("fewer connections than max_connections: the process may not open more files",
-		slog.Uint64("connections", room), slog.Int("max_connections", o.MaxConns), slog.Uint64("open_files", files))
 	o.MaxConns = int(room)
 	o.MaxConnsPerIP = min(o.MaxConnsPerIP, max(1, o.MaxConns/4*3))
-	return o
+	return o, files
 }

@@ -34,6 +34,9 @@ type Server struct {
 	// backlog limits the memory of large answers that wait for their readers.
 	backlog *backlog
 	metrics metrics
+	// maxConns is the setting, openFiles the limit of open files that allows fewer connections; 0: it allows them.
+	maxConns  int
+	openFiles uint64
 }
 
 // New returns a server that calls handle for every request that it could read, on the
@@ -45,7 +48,8 @@ func New(opt Options, handle func(*Exchange)) *Server {
 	if err := s.opt.Validate(); err != nil {
 		panic("BUG: front: " + err.Error())
 	}
-	s.opt = s.opt.withinFiles()
+	s.maxConns = s.opt.MaxConns
+	s.opt, s.openFiles = s.opt.withinFiles()
 	s.Reconfigure(s.opt)
 	s.metrics = newMetrics(s.opt.Metrics)
 	s.backlog = newBacklog(s.opt.MaxAnswerMemory, s.opt.MaxAnswerMemoryPerIP)
@@ -99,6 +103,10 @@ func (s *Server) Serve(ln net.Listener) error {
 	}
 	if s.ended.Load() {
 		return g.Close()
+	}
+	if s.openFiles != 0 {
+		s.opt.Logger.Warn("fewer connections than max_connections: the process may not open more files",
+			slog.Int("connections", s.opt.MaxConns), slog.Int("max_connections", s.maxConns), slog.Uint64("open_files", s.openFiles))
 	}
 	if err := s.http.Serve(g); err != nil {
 		return fmt.Errorf("serve %s: %w", ln.Addr(), err)
