@@ -117,7 +117,7 @@ export const plain = (req: RouteRequest) => ok(req.form());
 
 // serveUploads serves an app with uploads.
 func serveUploads(t *testing.T, settings ...string) (*harness.App, *harness.Server) {
-	a := harness.NewApp(t, uploadSchema, "[sandbox]\nmoved_bytes = \"40mb\"\n"+strings.Join(settings, ""))
+	a := harness.NewApp(t, uploadSchema, "[sandbox]\nmoved_bytes = \"40mb\"\ncpu = \"10s\"\n"+strings.Join(settings, ""))
 	a.Write("handlers/uploads.ts", uploadHandlers)
 	a.Must("build")
 	return a, a.Serve()
