@@ -584,7 +584,7 @@ func (w *world) upload(t testing.TB, r *abi.Request) *hostabi.Form {
 	t.Helper()
 	form := &hostabi.Form{}
 	kind, _ := r.Header("content-type")
-	fields, err := upload.Read(t.Context(), bytes.NewReader(r.Body), string(kind), func(ctx context.Context, p upload.Part, contents io.Reader) error {
+	fields, err := upload.Read(t.Context(), bytes.NewReader(r.Body), string(kind), func(ctx context.Context, p upload.File, contents io.Reader) error {
 		info, release, err := w.store.PutPinned(ctx, contents)
 		if err != nil {
 			return err
