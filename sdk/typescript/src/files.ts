@@ -160,6 +160,30 @@ export function file(contents: StoredFile | Contents, options: FileOptions | Sen
   return new Answer(status, new FileBody(contents.id, others), undefined, []);
 }
 
+interface SignOptions {
+  expires: string | number;
+  disposition?: "inline" | "attachment";
+  name?: string;
+}
+
+/** Returns the path of a link that reads a file of a row without credentials, until it expires. */
+export async function sign(stored: StoredFile, options: SignOptions): Promise<string> {
+  if (!(stored instanceof StoredFile)) throw new TypeError("sign: it takes the file of a row");
+  known("sign", options, "expires", "disposition", "name");
+  run("file.sign", { ...options, id: stored.id, expires: secondsOf(options.expires) });
+  return result().url;
+}
+
+const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400 };
+
+/** The seconds of a time such as "10m"; numbers are seconds. */
+function secondsOf(time: string | number): number {
+  if (typeof time === "number") return time;
+  const parts = /^(\d+)([smhd])$/.exec(time);
+  if (!parts) throw new TypeError(`sign: expires must be a time such as "10m", or a number of seconds`);
+  return Number(parts[1]) * units[parts[2]!]!;
+}
+
 async function make(contents: Contents, options: FileOptions): Promise<StoredFile> {
   known("file", options, "name", "type");
   let { name, type } = options;
