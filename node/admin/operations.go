@@ -59,6 +59,8 @@ var (
 	OpRevokeSession  = commits[SessionID, Changed[keystore.Session]]("sessions.revoke", keystore.RoleAdmin)
 	OpRevokeSessions = commits[RevokeSessions, Changed[RevokedSessions]]("sessions.revokeAll", keystore.RoleAdmin)
 
+	OpRevokeLinks = commits[none, Changed[RevokedLinks]]("files.revokeLinks", keystore.RoleAdmin)
+
 	OpGetRow      = plain[RowID, json.RawMessage]("data.get", keystore.RoleAdmin)
 	OpListRows    = plain[ListRows, RowPage]("data.list", keystore.RoleAdmin)
 	OpExplainRows = plain[ExplainRows, ExplainedRows]("data.explain", keystore.RoleAdmin)

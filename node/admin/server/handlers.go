@@ -36,6 +36,7 @@ var handlers = byName(
 	handle(admin.OpListSessions, (*Local).listSessions),
 	handle(admin.OpRevokeSession, (*Local).revokeSession),
 	handle(admin.OpRevokeSessions, (*Local).revokeSessions),
+	handle(admin.OpRevokeLinks, (*Local).revokeLinks),
 	handle(admin.OpGetRow, (*Local).getRow),
 	handle(admin.OpListRows, (*Local).listRows),
 	handle(admin.OpExplainRows, (*Local).explainRows),

@@ -166,7 +166,7 @@ func TestOperationsNeedTheseRoles(t *testing.T) {
 		"deploy": "blobs.missing blobs.put blobs.putBatch releases.activate releases.add releases.check releases.missing schema.compare",
 		"admin": "apiKeys.create apiKeys.disable apiKeys.enable apiKeys.get apiKeys.list apiKeys.revoke apiKeys.rotate " +
 			"audit.list audit.verify backup backup.record clock.accept clock.show cluster.invite cluster.leave config.show data.delete data.drop data.each " +
-			"data.explain data.get data.import data.list data.update functions.call jobs.cancel jobs.cancelAll jobs.enqueue jobs.get jobs.list jobs.retry " +
+			"data.explain data.get data.import data.list data.update files.revokeLinks functions.call jobs.cancel jobs.cancelAll jobs.enqueue jobs.get jobs.list jobs.retry " +
 			"level.raise platformKeys.create platformKeys.list platformKeys.revoke platformKeys.rotate recorded.delete recorded.export recorded.list " +
 			"recorded.replay recorded.show reload sessions.create sessions.list sessions.revoke sessions.revokeAll store.verify",
 	}
