@@ -14,47 +14,45 @@ import (
 )
 
 const (
-	// copyBytes is the size of the buffer of a content that is not sent by the kernel.
+	// copyBytes is the size of the buffer for content that the kernel does not send.
 	copyBytes = 64 << 10
-	// progressBytes is how much of a content a client must take within each write timeout.
+	// progressBytes is how many bytes of content a client must take within each write timeout.
 	progressBytes = 64 << 10
 )
 
-// sentContent is the body of an answer that is read while it is written.
-type sentContent struct {
+// contentBody is the body of an answer that is read from a source while it is sent.
+type contentBody struct {
 	source content.Source
-	file   *os.File // of source, if the kernel writes it to the connection; nil: it is read
+	file   *os.File // the file of source, if the kernel sends it; nil: source is read
 	parts  []content.Part
 	length int64  // of all parts
-	small  []byte // all of the answer, and source is closed; nil: it is too long
+	small  []byte // the whole body if it is short: then source is closed
 }
 
-// SendContent sends the bytes of c as the body of r, or those that the request asks for, if the status of r is 200 and the
-// request is a GET or HEAD: then its conditions and ranges apply. r has no body and no code; of its headers, those that
-// describe the content are replaced. An answer of an unnamed age is not kept without revalidation: it gets Cache-Control:
-// no-cache unless r or the exchange says otherwise.
+// SendContent sends c as the body of r, which has no body and no code. For a GET or HEAD, and with the status 200, the
+// conditions and ranges of the request apply. Headers of r that describe the content are replaced. If neither r nor the
+// exchange decides about caching, the answer has Cache-Control: no-cache.
 //
 // If the content cannot be opened, SendContent returns the error, and the exchange has no answer yet. Otherwise it returns
-// nil, and the content is sent after handle has returned. WriteTimeout then limits the time in which the client takes each
-// 64 KiB, however long the whole content takes. A client that does not holds no memory of MaxAnswerMemory beyond a buffer
-// of 64 KiB, and no buffer at all where the kernel sends the file.
+// nil, and the content is sent after handle has returned. Each 64 KiB must then be taken within WriteTimeout; the whole
+// content may take any time. An answer uses at most 64 KiB of MaxAnswerMemory, and nothing if the kernel sends the file.
 func (x *Exchange) SendContent(r *abi.Response, c *content.Content) error {
 	a := x.contentAnswer(r.Status, c)
-	var sent *sentContent
+	var body *contentBody
 	if a.Length > 0 && !x.framing.headOnly {
 		var err error
-		if sent, err = x.openContent(c, &a); err != nil {
+		if body, err = x.openContent(c, &a); err != nil {
 			return err
 		}
 	}
 	switch a.Status {
 	case http.StatusPreconditionFailed:
-		x.refuseContent(r, fault.PreconditionFailed)
+		x.sendContentError(r, fault.PreconditionFailed)
 	case http.StatusRequestedRangeNotSatisfiable:
 		x.AddHeader("Content-Range", []byte(a.Range))
-		x.refuseContent(r, fault.RangeNotSatisfiable)
+		x.sendContentError(r, fault.RangeNotSatisfiable)
 	default:
-		x.sendContent(r, c, &a, sent)
+		x.sendContent(r, c, &a, body)
 	}
 	return nil
 }
@@ -81,13 +79,13 @@ func (x *Exchange) contentAnswer(status int, c *content.Content) content.Answer 
 		case "if-range":
 			r.IfRange = l.Value
 		case "range":
-			r.Range = joinList(r.Range, l.Value) // two lines are not valid
+			r.Range = joinList(r.Range, l.Value) // two lines join to an invalid header
 		}
 	}
 	return c.Answer(&r)
 }
 
-// joinList returns the list with another line of it.
+// joinList adds another line of a header that is a list.
 func joinList(list, line []byte) []byte {
 	if list == nil {
 		return line
@@ -95,16 +93,16 @@ func joinList(list, line []byte) []byte {
 	return bytes.Join([][]byte{list, line}, []byte(", "))
 }
 
-// openContent opens the bytes: it reads the few of a small answer, and takes the buffer that others need.
-func (x *Exchange) openContent(c *content.Content, a *content.Answer) (*sentContent, error) {
+// openContent opens the bytes. It reads a small body at once, and allocates the buffer that a large one needs.
+func (x *Exchange) openContent(c *content.Content, a *content.Answer) (*contentBody, error) {
 	source, err := c.Open()
 	if err != nil {
 		return nil, err
 	}
-	s := &sentContent{source: source, parts: a.Parts, length: a.Length}
+	s := &contentBody{source: source, parts: a.Parts, length: a.Length}
 	if a.Length <= keptBodyBytes {
 		s.small, err = s.read()
-		_ = source.Close() // it was only read
+		_ = source.Close() // only read
 		return s, err
 	}
 	switch f := source.(type) {
@@ -123,23 +121,23 @@ func (x *Exchange) openContent(c *content.Content, a *content.Answer) (*sentCont
 	return s, nil
 }
 
-// read returns all bytes of the answer.
-func (s *sentContent) read() ([]byte, error) {
+// read returns the whole body.
+func (s *contentBody) read() ([]byte, error) {
 	b := make([]byte, 0, s.length)
 	for _, p := range s.parts {
 		b = append(b, p.Head...)
 		start := len(b)
 		b = b[:start+int(p.Size)]
 		if n, err := s.source.ReadAt(b[start:], p.From); int64(n) < p.Size {
-			return nil, fmt.Errorf("read %d bytes of a content at %d: %w", p.Size, p.From, err)
+			return nil, fmt.Errorf("read %d bytes of content at %d: %w", p.Size, p.From, err)
 		}
 	}
 	return b, nil
 }
 
-// refuseContent sends a problem with the headers of r. No cache may keep it, whatever r says of the content: one that did
-// would answer others with it, who ask for the content without a condition.
-func (x *Exchange) refuseContent(r *abi.Response, code fault.Code) {
+// sendContentError sends a problem with the headers of r, and forbids to cache it: from a cache, it would also answer
+// requests without the condition.
+func (x *Exchange) sendContentError(r *abi.Response, code fault.Code) {
 	x.NoStore = true
 	outcome, _ := fault.OutcomeOf(code)
 	problem := *r
@@ -147,8 +145,8 @@ func (x *Exchange) refuseContent(r *abi.Response, code fault.Code) {
 	x.Send(&problem)
 }
 
-// sendContent begins the answer a with the bytes sent, nil if none follow the head.
-func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.Answer, sent *sentContent) {
+// sendContent begins the answer a. body is nil if no bytes follow the header.
+func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.Answer, body *contentBody) {
 	whole := *r
 	whole.Status = a.Status
 	h := x.head(&whole)
@@ -177,20 +175,20 @@ func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.A
 	}
 	answer := &x.ctx.Response
 	switch {
-	case sent == nil && a.Length > 0: // HEAD
+	case body == nil && a.Length > 0: // HEAD
 		answer.SetBodyStream((*answerBody)(x.conn), int(a.Length))
-	case sent == nil:
-	case sent.small != nil:
-		answer.SetBodyRaw(sent.small)
+	case body == nil:
+	case body.small != nil:
+		answer.SetBodyRaw(body.small)
 	default:
 		c := x.conn
 		answer.SetBodyStream((*answerBody)(c), int(a.Length)) // which closes the previous one
-		c.answer = largeAnswer{content: sent, address: c.unsentAddress(x), backlog: x.srv.backlog}
+		c.answer = largeAnswer{content: body, address: c.unsentAddress(x), backlog: x.srv.backlog}
 		c.answer.memory, x.memory = x.memory, nil
 	}
 }
 
-// sendFile lets the kernel write the content.
+// sendFile has the kernel send the content.
 func (c *conn) sendFile(direct *socket.Writer) error {
 	err := c.writeParts(func(head []byte, more bool) (int, error) {
 		if more {
@@ -201,12 +199,12 @@ func (c *conn) sendFile(direct *socket.Writer) error {
 		return direct.SendFile(c.answer.content.file, from, size)
 	})
 	if err != nil {
-		c.reset() // otherwise the kernel would keep for minutes what it still has
+		c.reset() // otherwise the kernel would keep unsent bytes for minutes
 	}
 	return err
 }
 
-// copyContent writes the content by its buffer.
+// copyContent reads the content into its buffer and sends it.
 func (c *conn) copyContent() error {
 	a := &c.answer
 	return c.writeParts(func(head []byte, _ bool) (int, error) {
@@ -214,15 +212,15 @@ func (c *conn) copyContent() error {
 	}, func(from, size int64) (int64, error) {
 		b := a.memory[:min(int64(len(a.memory)), size)]
 		if n, err := a.content.source.ReadAt(b, from); n < len(b) {
-			return 0, fmt.Errorf("read a content: %w", err)
+			return 0, fmt.Errorf("read content: %w", err)
 		}
 		n, err := c.send(b)
 		return int64(n), err
 	})
 }
 
-// writeParts writes the head and the parts of the answer. Each time that the client has taken progressBytes, the write
-// timeout begins again.
+// writeParts writes the header and the parts of the answer. The write timeout begins again each time the client has taken
+// progressBytes.
 func (c *conn) writeParts(write func(head []byte, more bool) (int, error), send func(from, size int64) (int64, error)) error {
 	a := &c.answer
 	left := int64(progressBytes)
