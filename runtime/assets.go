@@ -28,12 +28,14 @@ func (a *activeBundle) addAssets(bundle *Bundle, st *store.Store) {
 		}
 		return blob, nil
 	}}
+	a.assetFiles = map[string]int{}
 	for i := range bundle.Schema.Assets {
 		declared := &bundle.Schema.Assets[i]
 		files := bundle.Assets[declared.Dir]
 		if files == nil { // only in tests, without requests for assets
 			continue
 		}
+		a.assetFiles[declared.Dir] = len(files.List())
 		a.sites = append(a.sites, len(a.routes))
 		a.routes = append(a.routes, route{Route: declared.Route(), site: assets.New(declared, files, opt)})
 	}
