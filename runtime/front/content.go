@@ -16,6 +16,9 @@ import (
 const (
 	// copyBytes is the size of the buffer of a content that is not sent by the kernel.
 	copyBytes = 64 << 10
+	// copiedBytes is the largest body that is copied behind its head: fasthttp would need two writes for a larger one, and
+	// two packets cost more than all else that a small answer needs.
+	copiedBytes = 2 << 10
 	// progressBytes is how much of a content a client must take within each write timeout.
 	progressBytes = 64 << 10
 )
@@ -25,8 +28,7 @@ type sentContent struct {
 	source content.Source
 	file   *os.File // of source, if the kernel writes it to the connection; nil: it is read
 	parts  []content.Part
-	length int64  // of all parts
-	small  []byte // all of the answer, and source is closed; nil: it is too long
+	length int64 // of all parts
 }
 
 // SendContent sends the bytes of c as the body of r, or those that the request asks for, if the status of r is 200 and the
@@ -40,10 +42,11 @@ type sentContent struct {
 // of 64 KiB, and no buffer at all where the kernel sends the file.
 func (x *Exchange) SendContent(r *abi.Response, c *content.Content) error {
 	a := x.contentAnswer(r.Status, c)
+	var body []byte
 	var sent *sentContent
 	if a.Length > 0 && !x.framing.headOnly {
 		var err error
-		if sent, err = x.openContent(c, &a); err != nil {
+		if body, sent, err = x.openContent(c, &a); err != nil {
 			return err
 		}
 	}
@@ -54,7 +57,7 @@ func (x *Exchange) SendContent(r *abi.Response, c *content.Content) error {
 		x.AddHeader("Content-Range", []byte(a.Range))
 		x.refuseContent(r, fault.RangeNotSatisfiable)
 	default:
-		x.sendContent(r, c, &a, sent)
+		x.sendContent(r, c, &a, body, sent)
 	}
 	return nil
 }
@@ -95,42 +98,49 @@ func joinList(list, line []byte) []byte {
 	return bytes.Join([][]byte{list, line}, []byte(", "))
 }
 
-// openContent opens the bytes: it reads the few of a small answer, and takes the buffer that others need.
-func (x *Exchange) openContent(c *content.Content, a *content.Answer) (*sentContent, error) {
+// openContent opens the bytes. It returns the body of an answer that is small; of others it takes the buffer that they need.
+// One part of a content in memory is not copied.
+func (x *Exchange) openContent(c *content.Content, a *content.Answer) (body []byte, sent *sentContent, err error) {
 	source, err := c.Open()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	direct := x.conn.direct()
+	if memory, ok := source.(*content.Memory); ok && len(a.Parts) == 1 && (a.Length <= keptBodyBytes || direct != nil && a.Length <= progressBytes) {
+		if p := a.Parts[0]; p.From+p.Size <= int64(len(memory.Bytes)) {
+			return memory.Bytes[p.From:][:p.Size], nil, nil
+		}
+	}
+	if a.Length <= keptBodyBytes {
+		body, err = readParts(source, a)
+		_ = source.Close() // it was only read
+		return body, nil, err
 	}
 	s := &sentContent{source: source, parts: a.Parts, length: a.Length}
-	if a.Length <= keptBodyBytes {
-		s.small, err = s.read()
-		_ = source.Close() // it was only read
-		return s, err
-	}
 	switch f := source.(type) {
 	case *os.File:
 		s.file = f
 	case interface{ File() *os.File }:
 		s.file = f.File()
 	}
-	if x.conn.tls != nil || socket.Direct(x.conn.Conn) == nil {
+	if direct == nil {
 		s.file = nil
 	}
 	if s.file == nil && x.BodyMemory(int(min(copyBytes, a.Length))) == nil {
 		_ = source.Close()
-		return nil, fault.New(fault.Overloaded, "")
+		return nil, nil, fault.New(fault.Overloaded, "")
 	}
-	return s, nil
+	return nil, s, nil
 }
 
-// read returns all bytes of the answer.
-func (s *sentContent) read() ([]byte, error) {
-	b := make([]byte, 0, s.length)
-	for _, p := range s.parts {
+// readParts returns all bytes of the answer.
+func readParts(source content.Source, a *content.Answer) ([]byte, error) {
+	b := make([]byte, 0, a.Length)
+	for _, p := range a.Parts {
 		b = append(b, p.Head...)
 		start := len(b)
 		b = b[:start+int(p.Size)]
-		if n, err := s.source.ReadAt(b[start:], p.From); int64(n) < p.Size {
+		if n, err := source.ReadAt(b[start:], p.From); int64(n) < p.Size {
 			return nil, fmt.Errorf("read %d bytes of a content at %d: %w", p.Size, p.From, err)
 		}
 	}
@@ -147,8 +157,8 @@ func (x *Exchange) refuseContent(r *abi.Response, code fault.Code) {
 	x.Send(&problem)
 }
 
-// sendContent begins the answer a with the bytes sent, nil if none follow the head.
-func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.Answer, sent *sentContent) {
+// sendContent begins the answer a with the bytes of body or sent. Without both, none follow the head.
+func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.Answer, body []byte, sent *sentContent) {
 	whole := *r
 	whole.Status = a.Status
 	h := x.head(&whole)
@@ -177,12 +187,13 @@ func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.A
 	}
 	answer := &x.ctx.Response
 	switch {
+	case len(body) > copiedBytes && x.conn.direct() != nil:
+		x.conn.sendBody(x, body)
+	case len(body) > 0:
+		answer.SetBodyRaw(body)
 	case sent == nil && a.Length > 0: // HEAD
 		answer.SetBodyStream((*answerBody)(x.conn), int(a.Length))
-	case sent == nil:
-	case sent.small != nil:
-		answer.SetBodyRaw(sent.small)
-	default:
+	case sent != nil:
 		c := x.conn
 		answer.SetBodyStream((*answerBody)(c), int(a.Length)) // which closes the previous one
 		c.answer = largeAnswer{content: sent, address: c.unsentAddress(x), backlog: x.srv.backlog}
