@@ -51,13 +51,14 @@ func (a *activeBundle) findSite(s *requestState, x *front.Exchange, outcome rout
 	if rt == nil {
 		return false, false, nil
 	}
-	has := !rt.Auth.None || rt.site.Find(path, navigates(x)).Has()
+	answer := rt.site.Find(path, navigates(x))
+	has := !rt.Auth.None || answer.Has()
 	switch method := string(x.Request.Method); {
 	case method == "GET" || method == "HEAD":
 		if !has && outcome == router.MethodNotAllowed {
 			return false, false, nil
 		}
-		s.route, s.path = rt, path
+		s.route, s.asset = rt, answer
 		x.Request.Route, x.Request.Params = rt.Path, s.match.Params
 		return false, true, nil
 	case !has:
@@ -107,8 +108,7 @@ func navigates(x *front.Exchange) bool {
 
 // sendAsset answers a request for a file.
 func (s *requestState) sendAsset(x *front.Exchange) error {
-	site := s.route.site
-	answer := site.Find(s.path, navigates(x))
+	site, answer := s.route.site, s.asset
 	switch {
 	case answer.Response == nil:
 		if site.VariesByAccept() {
