@@ -93,7 +93,7 @@ func (c *Call) writableFile(id string) (schema.File, bool) {
 	}
 	// Another transaction has read its row, which may be gone by now.
 	c.pins = append(c.pins, c.Host.Store.PinBlob(f.SHA256))
-	_, err := c.Host.Store.HasBlob(f.SHA256)
+	_, err := c.Host.Store.StatBlob(f.SHA256)
 	return f, err == nil
 }
 

@@ -9,7 +9,7 @@ import (
 )
 
 // SendFile makes a file the answer, or the part of it that the request asks for. disposition is inline or attachment;
-// empty: inline if a browser shows the type without running it. name replaces that of the file if it is not empty. r has
+// empty: inline if a browser shows the type without running it. What it would run is inline in a sandbox only. name replaces that of the file if it is not empty. r has
 // no answer yet.
 func SendFile(r *abi.Response, status int, f schema.File, disposition, name string) {
 	if disposition == "" {
@@ -24,6 +24,9 @@ func SendFile(r *abi.Response, status int, f schema.File, disposition, name stri
 	r.AddHeader([]byte("content-type"), []byte(fileinfo.ContentType(f.Type)))
 	r.AddHeader([]byte("content-disposition"), fileinfo.AppendDisposition(nil, disposition, name))
 	r.AddHeader([]byte("x-content-type-options"), []byte("nosniff"))
+	if disposition == "inline" && fileinfo.Sandboxed(f.Type) {
+		r.AddHeader([]byte("content-security-policy"), []byte("sandbox"))
+	}
 	r.Status = status
 	r.File = &abi.FileAnswer{
 		Digest: f.SHA256, Size: f.Size, Type: fileinfo.ContentType(f.Type), Modified: ids.TimeOf(f.ID),

@@ -46,6 +46,12 @@ func TestARunAnswersWithAFile(t *testing.T) {
 	if g.call.Begin(); r.File != nil {
 		t.Error("the next run has the answer of the last one")
 	}
+	id = g.must("file.create", `{"name":"a.html","data":"<!DOCTYPE html><script>1</script>"}`)["id"].(string)
+	g.must("file.send", fmt.Sprintf(`{"id":%q,"disposition":"inline"}`, id))
+	if last := r.Headers[len(r.Headers)-1]; string(last.Name) != "content-security-policy" || string(last.Value) != "sandbox" {
+		t.Errorf("a page is inline with %s: %s", last.Name, last.Value)
+	}
+	g.call.Begin()
 	g.call.SendsFiles = false
 	id = g.must("file.create", `{"name":"a","data":"a"}`)["id"].(string)
 	if got, n := g.op("file.send", fmt.Sprintf(`{"id":%q}`, id)); n != denied {

@@ -51,7 +51,7 @@ func (a *activeBundle) findRoute(s *requestState, x *front.Exchange) (answered b
 		return true, nil
 	}
 	if outcome != router.Found && outcome != router.BadPath {
-		if answered, found, err := a.findSite(s, x, outcome); answered || found || err != nil {
+		if answered, err := a.findAssets(s, x, outcome); answered || s.route != nil || err != nil {
 			return answered, err
 		}
 	}

@@ -16,12 +16,12 @@ import (
 	"runner.example/state/store"
 )
 
-// addAssets adds the directories of assets, which the router does not know: routes come before them.
+// addAssets adds the directories of assets. The router does not know them: they serve only what no route matches.
 func (a *activeBundle) addAssets(bundle *Bundle, st *store.Store) {
 	opt := assets.Options{Memory: &assets.Memory{}, Open: func(f tree.File) (content.Source, error) {
 		blob, err := st.OpenBlob(context.Background(), f.SHA256)
 		switch {
-		case err == store.ErrNotFound: // the app directory was not stored
+		case err == store.ErrNotFound: // served from the app directory, whose files are not in the store
 			return nil, nil
 		case err != nil:
 			return nil, err
@@ -31,7 +31,7 @@ func (a *activeBundle) addAssets(bundle *Bundle, st *store.Store) {
 	for i := range bundle.Schema.Assets {
 		declared := &bundle.Schema.Assets[i]
 		files := bundle.Assets[declared.Dir]
-		if files == nil { // a bundle of a test, which serves no requests
+		if files == nil { // only in tests, without requests for assets
 			continue
 		}
 		a.sites = append(a.sites, len(a.routes))
@@ -40,44 +40,44 @@ func (a *activeBundle) addAssets(bundle *Bundle, st *store.Store) {
 	slices.SortStableFunc(a.sites, func(i, j int) int { return cmp.Compare(len(a.routes[j].Path), len(a.routes[i].Path)) })
 }
 
-// findSite finds the directory of assets that serves a request without a route for its method. found reports that it has
-// set the route; answered, that it has answered OPTIONS. Only what the directory has comes before other routes' refusal of
-// the method. What a guarded one has is not said without a credential: it takes all paths.
-func (a *activeBundle) findSite(s *requestState, x *front.Exchange, outcome router.Outcome) (answered, found bool, err error) {
+// findAssets finds the directory of assets for a request that no route matches, and sets the route to it. It leaves the
+// route unset if there is none. answered reports that it has answered OPTIONS. outcome is that of the router.
+func (a *activeBundle) findAssets(s *requestState, x *front.Exchange, outcome router.Outcome) (answered bool, err error) {
 	if len(a.sites) == 0 {
-		return false, false, nil
+		return false, nil
 	}
 	rt, path := a.siteOf(s.match.Decoded(x.Request.Path))
 	if rt == nil {
-		return false, false, nil
+		return false, nil
 	}
 	answer := rt.site.Find(path, navigates(x))
+	// A directory with auth counts as having all paths, so that a client without a credential cannot test which files exist.
 	has := !rt.Auth.None || answer.Has()
 	switch method := string(x.Request.Method); {
 	case method == "GET" || method == "HEAD":
 		if !has && outcome == router.MethodNotAllowed {
-			return false, false, nil
+			return false, nil
 		}
 		s.route, s.asset = rt, answer
 		x.Request.Route, x.Request.Params = rt.Path, s.match.Params
-		return false, true, nil
+		return false, nil
 	case !has:
-		return false, false, nil
+		return false, nil
 	}
 	s.match.Allow = withAssets(s.match.Allow)
 	if string(x.Request.Method) == "OPTIONS" {
 		if rt.isPreflight(x) {
 			rt.answerPreflight(x)
-			return true, false, nil
+			return true, nil
 		}
 		x.AddHeader("Allow", []byte(s.match.Allow))
 		x.Send(&noContent)
-		return true, false, nil
+		return true, nil
 	}
-	return false, false, fault.New(fault.MethodNotAllowed, "method not supported on this path; allowed: %s", s.match.Allow)
+	return false, fault.New(fault.MethodNotAllowed, "method not supported on this path; allowed: %s", s.match.Allow)
 }
 
-// siteOf returns the route of the directory of assets with that path, and the rest of the path; nil: there is none.
+// siteOf returns the route of the directory of assets that serves a path, and the rest of the path; nil if there is none.
 func (a *activeBundle) siteOf(decoded []byte) (*route, []byte) {
 	for _, i := range a.sites {
 		if rest, ok := a.routes[i].site.Path(decoded); ok {
@@ -87,7 +87,7 @@ func (a *activeBundle) siteOf(decoded []byte) (*route, []byte) {
 	return nil, nil
 }
 
-// withAssets returns the Allow header of a path that has a file, with that of its routes; empty: it has none.
+// withAssets adds the methods of assets to the Allow header of the routes of the same path; empty: there are no routes.
 func withAssets(allow string) string {
 	switch {
 	case allow == "":
@@ -106,7 +106,7 @@ func navigates(x *front.Exchange) bool {
 	return assets.Navigates(accept)
 }
 
-// sendAsset answers a request for a file.
+// sendAsset answers a request for a file of assets.
 func (s *requestState) sendAsset(x *front.Exchange) error {
 	site, answer := s.route.site, s.asset
 	switch {

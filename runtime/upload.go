@@ -13,14 +13,13 @@ import (
 	"runner.example/schema"
 )
 
-// uploadRate is how many bytes of an upload must arrive per second, beside the read timeout that each request has: a
-// client that is slower for long is disconnected.
+// uploadRate is the least number of bytes per second of an upload, after the read timeout of the request.
 const uploadRate = 16 << 10
 
 var errContentTypes = fault.New(fault.InvalidRequest, "the request has several Content-Type headers")
 
 // readUpload reads the body of a request on a route with upload, and stores its files. They stay until the invocation ends.
-// When the request runs on another bundle, the body has been read.
+// It does nothing if the body has been read, because the request begins again on another bundle.
 func (r *Runtime) readUpload(s *requestState, x *front.Exchange) error {
 	if s.form != nil {
 		return nil
@@ -36,26 +35,26 @@ func (r *Runtime) readUpload(s *requestState, x *front.Exchange) error {
 	case lines > 1:
 		return errContentTypes
 	}
-	if err := x.HoldBodyMemory(upload.Memory); err != nil {
+	if err := x.ReserveBodyMemory(upload.Memory); err != nil {
 		return err
 	}
 	form := &hostabi.Form{}
 	body := &uploadedBody{exchange: x, limit: s.route.bodyBytes}
-	fields, err := upload.Read(r.serving, body, string(contentType), func(ctx context.Context, p upload.Part, contents io.Reader) error {
+	fields, err := upload.Read(r.serving, body, string(contentType), func(ctx context.Context, f upload.File, contents io.Reader) error {
 		info, release, err := r.opt.Store.PutPinned(ctx, contents)
 		if err != nil {
 			return err
 		}
 		s.uploads = append(s.uploads, release)
-		if err := r.opt.Store.SpreadBlob(ctx, info.Digest); err != nil { // now, and not within the time of the handler
+		if err := r.opt.Store.ReplicateBlob(ctx, info.Digest); err != nil { // before the handler's time begins
 			return err
 		}
 		form.Files = append(form.Files, hostabi.FormFile{
-			File:  schema.File{ID: ids.New(r.opt.Calendar()), Name: p.Name, Type: p.Type, Size: info.Size, SHA256: info.Digest},
-			Field: p.Field, Declared: p.Declared,
+			File:  schema.File{ID: ids.New(r.opt.Calendar()), Name: f.Name, Type: f.Type, Size: info.Size, SHA256: info.Digest},
+			Field: f.Field, Declared: f.Declared,
 		})
 		return nil
-	}, x.HoldBodyMemory)
+	}, x.ReserveBodyMemory)
 	if err != nil {
 		return storeFault(err)
 	}
@@ -66,7 +65,7 @@ func (r *Runtime) readUpload(s *requestState, x *front.Exchange) error {
 	return nil
 }
 
-// uploadedBody is the body of an upload as it arrives.
+// uploadedBody reads the body of an upload as it arrives.
 type uploadedBody struct {
 	exchange *front.Exchange
 	limit    int64

@@ -14,26 +14,26 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// File is the value of a field of type file: what a row has of it. Its bytes are elsewhere, under their digest.
+// File is the value of a field of type file. It describes the file; the bytes are stored under SHA256, outside of the row.
 type File struct {
-	// ID is a ULID that the host creates. A file keeps it in every row that has it.
+	// ID is a ULID that the host creates. It is the same in all rows that have the file.
 	ID string
-	// Name is a text for people, which passes CheckFileName. It is never a path.
+	// Name is for people, and passes CheckFileName. It is never used as a path.
 	Name string
-	// Type is the media type that was found from the bytes, which may have parameters.
+	// Type is the media type that the bytes have. It may have parameters.
 	Type string
 	// Size is in bytes.
 	Size   int64
 	SHA256 [sha256.Size]byte
 }
 
-// Limits of a file's texts, in bytes.
+// Limits of Name and Type.
 const (
 	MaxFileNameBytes = 255
 	MaxFileTypeBytes = 255
 )
 
-// DefaultFileBytes is the limit of a file whose type declares none.
+// DefaultFileBytes is the largest size of a file whose field declares none.
 const DefaultFileBytes = 10 << 20
 
 // fileJSON is the JSON form of a File.
@@ -45,7 +45,7 @@ type fileJSON struct {
 	SHA256 *string `json:"sha256"`
 }
 
-// FileValue is a file. It panics if the file is not valid: see File.Check.
+// FileValue returns the value of a file. It panics if the file does not pass Check.
 func FileValue(f File) Value {
 	if err := f.Check(); err != nil {
 		panic("BUG: file value: " + err.Error())
@@ -55,23 +55,26 @@ func FileValue(f File) Value {
 	return Value{kind: KindFile, num: f.Size, text: string(append(append(text, f.Type...), f.Name...))}
 }
 
-// A packed file is its digest, its id, the length of its type in one byte, its type, its name.
+// The text of a Value has a packed file:
+//
+//	digest, 32 | id, 26 | length of the type, 1 | type | name
 const (
 	packedID   = sha256.Size
 	packedType = packedID + ulidLength
 )
 
-// UnpackFile is the file whose Size and Text are given, without copying the text; false if they are of no file.
-func UnpackFile(size int64, text string) (Value, bool) {
+// UnpackFile returns the value of a file that has this size and packed text, which it does not copy. ok is false if there
+// is no such file.
+func UnpackFile(size int64, text string) (v Value, ok bool) {
 	if len(text) <= packedType || size < 0 || len(text) <= packedType+int(text[packedType]) {
 		return Value{}, false
 	}
-	v := Value{kind: KindFile, num: size, text: text}
+	v = Value{kind: KindFile, num: size, text: text}
 	f := v.File()
 	return v, f.Check() == nil
 }
 
-// File returns a KindFile. For other kinds it returns the zero File.
+// File returns the file of a KindFile. For other kinds it returns the zero File.
 func (v Value) File() File {
 	if v.kind != KindFile {
 		return File{}
@@ -83,7 +86,7 @@ func (v Value) File() File {
 	}
 }
 
-// fileMember is the value of fileTerm.
+// fileMember returns the size, the type or the name of a file, for rules. Null and absent have themselves as members.
 func (v Value) fileMember(name string) Value {
 	if v.kind != KindFile {
 		return v // null or absent
@@ -99,7 +102,7 @@ func (v Value) fileMember(name string) Value {
 	return absent
 }
 
-// Check returns an error if the file is not valid. Its text continues the field's name.
+// Check returns an error if the file is not valid. The name of a field and the text of the error make a sentence.
 func (f *File) Check() error {
 	switch {
 	case !IsULID(f.ID):
@@ -112,8 +115,8 @@ func (f *File) Check() error {
 	return CheckFileName(f.Name)
 }
 
-// CheckFileName returns an error if a text is not the name of a file: of 1 to MaxFileNameBytes bytes, without path parts
-// and control characters. Its text continues the field's name.
+// CheckFileName returns an error if a file cannot have this name. A name has 1 to MaxFileNameBytes bytes, is UTF-8, has no
+// control characters, and is not a path. The text of the error is as that of Check.
 func CheckFileName(name string) error {
 	switch {
 	case len(name) == 0 || len(name) > MaxFileNameBytes:
@@ -121,7 +124,7 @@ func CheckFileName(name string) error {
 	case !utf8.ValidString(name) || !isPrintable(name):
 		return errors.New("must have a name without control characters")
 	case name == "." || name == ".." || strings.ContainsAny(name, `/\`):
-		return errors.New("must have a name without path parts")
+		return errors.New("must have a name that is not a path")
 	}
 	return nil
 }
@@ -140,7 +143,7 @@ func (f File) appendJSON(dst []byte) []byte {
 
 var errFile = errors.New("must be a file: an object with id, name, type, size and sha256")
 
-// parseFile reads what appendJSON returns.
+// parseFile reads what appendJSON has appended.
 func parseFile(raw []byte) (File, error) {
 	var in fileJSON
 	if err := json.Unmarshal(raw, &in, json.RejectUnknownMembers(true)); err != nil {
@@ -158,18 +161,18 @@ func parseFile(raw []byte) (File, error) {
 	return f, f.Check()
 }
 
-// checkFile returns an error if a file is not within the type's bounds.
+// checkFile returns an error if the type does not allow the file.
 func (t *Type) checkFile(f File) error {
 	switch {
 	case t.MaxBytes > 0 && f.Size > t.MaxBytes:
 		return fmt.Errorf("must be at most %d bytes, and the file has %d", t.MaxBytes, f.Size)
 	case !t.allows(f.Type):
-		return fmt.Errorf("must be of type %s, and the file is of type %s", strings.Join(t.MediaTypes, ", "), f.Type)
+		return fmt.Errorf("must be of type %s, and the file is of type %s", strings.Join(t.MediaTypes, " or "), f.Type)
 	}
 	return nil
 }
 
-// allows reports whether the type allows files of a media type, whose parameters are ignored.
+// allows reports whether the type allows files of a media type. It ignores parameters of the media type.
 func (t *Type) allows(media string) bool {
 	media, _, _ = strings.Cut(media, ";")
 	media = strings.ToLower(strings.TrimSpace(media))

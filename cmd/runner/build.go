@@ -105,7 +105,7 @@ func (c *program) runBuildCommand(ctx context.Context, a *app.App) error {
 	if err := toolchain.RunCommand(ctx, a.Dir, command, c.Stderr); err != nil {
 		return err
 	}
-	c.Say("", fmt.Sprintf("the build command has ended after %s", time.Since(began).Round(time.Millisecond)))
+	c.Say("", fmt.Sprintf("build command finished after %s", time.Since(began).Round(time.Millisecond)))
 	return nil
 }
 

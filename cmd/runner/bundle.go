@@ -12,29 +12,30 @@ import (
 	"runner.example/internal/console"
 )
 
-const bundleHelp = `Make one script for browsers of a file in TypeScript or JavaScript and of what it imports, or one
-style sheet of a file in CSS. The result is minified, and a module: <script type="module" src="…">.
-Types are removed, not checked. A script that imports CSS has a style sheet of its name beside it.
+const bundleHelp = `Bundle a file in TypeScript or JavaScript and its imports into one script for browsers, or a file in
+CSS into one style sheet. The result is minified. A script is a module: load it with
+<script type="module" src="…">. Types are removed, not checked. If the script imports CSS, a style
+sheet with the same name is written beside it.
 
-It needs no other tools, so it is a build command for a page without a framework:
+No other tools are needed, so it can be the build command of a page without a framework:
 
   [build]
   command = "runner bundle web/page.ts --out public/page.js"
 
-In a build command, "runner" is the program that runs it. The exit status is 3 after an error in a
-source.`
+In a build command, "runner" is the program that runs it. The exit status is 3 if a source has an
+error.`
 
 func bundleCommand(c *program) *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:     "bundle <file>",
-		Short:   "make a script or a style sheet for browsers",
+		Short:   "bundle a script or a style sheet for browsers",
 		Long:    bundleHelp,
 		Example: "  runner bundle web/page.ts --out public/page.js",
-		Args:    cli.Exactly(1, "the file of the page"),
+		Args:    cli.Exactly(1, "the source file"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if out == "" {
-				return console.Misused("--out is required: the file to write, such as public/page.js")
+				return console.Misused("--out is required: name the file to write, such as public/page.js")
 			}
 			dir, err := os.Getwd()
 			if err != nil {

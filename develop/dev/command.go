@@ -14,22 +14,22 @@ import (
 	"runner.example/internal/console"
 )
 
-// buildCommand decides when the build command of the configuration runs. What it writes must not start it again. A
-// comparison of files cannot tell its output from a file that was saved while it ran: so it runs once more after such a
-// change, and a file that changes in that run too is output.
+// buildCommand decides when the build command of the configuration runs. Its own output must not start it again. But a
+// file that changes while it runs may be its output, or may have been saved by the author. So the command runs once more,
+// and a file that changes in that run too counts as output.
 type buildCommand struct {
-	// due means that it has not run yet, or has failed.
+	// due: it has not run yet, or has failed.
 	due bool
-	// suspects are the files that have changed during the last run, and output those whose changes are ignored.
+	// suspects are the files that changed during the last run. output are the files whose changes are ignored.
 	suspects, output map[string]bool
 }
 
-// runCommand runs the build command if there is one, and if it is due or one of the changed files concerns it. It returns
-// the files that have changed meanwhile.
+// runCommand runs the build command if it is set, and if it is due or a changed file is its input. It returns the files
+// that have changed meanwhile.
 func (d *dev) runCommand(ctx context.Context, line string, changed []string) (meanwhile []string, err error) {
 	c := &d.command
-	concerns := func(name string) bool { return d.files.isInput(name) && !c.output[name] }
-	if line == "" || !c.due && !slices.ContainsFunc(changed, concerns) {
+	isInput := func(name string) bool { return d.files.isInput(name) && !c.output[name] }
+	if line == "" || !c.due && !slices.ContainsFunc(changed, isInput) {
 		return nil, nil
 	}
 	c.suspects = nil
@@ -39,16 +39,16 @@ func (d *dev) runCommand(ctx context.Context, line string, changed []string) (me
 		err = toolchain.RunCommand(ctx, d.app.Dir, line, d.log.commandOutput())
 		if took := time.Since(began); err == nil {
 			d.log.event(devEvent{Event: "built", Message: line, Seconds: took.Seconds()},
-				fmt.Sprintf("the build command has ended after %s", took.Round(time.Millisecond)))
+				fmt.Sprintf("build command finished after %s", took.Round(time.Millisecond)))
 		}
 		before := d.files.seen
-		changed := d.files.take()
+		changed := d.files.changes()
 		suspects := map[string]bool{}
 		for _, name := range changed {
 			_, was := before[name]
 			_, is := d.files.seen[name]
 			switch {
-			case !was || !is || !concerns(name): // made or deleted: by the command, or to be used by a file that is saved later
+			case !was || !is || !isInput(name): // a new or deleted file is output, or is not used until another file changes
 			case c.suspects[name]:
 				c.output[name] = true
 			default:
@@ -70,7 +70,7 @@ func (l *devLog) commandOutput() io.Writer {
 	return l.opt.Console.Stderr
 }
 
-// lineEvents logs each line that is written to it. A last line without an end is not logged.
+// lineEvents logs each complete line that is written to it.
 type lineEvents struct {
 	log  *devLog
 	rest []byte

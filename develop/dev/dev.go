@@ -42,7 +42,7 @@ type Options struct {
 	// Listen is the address of the command line; empty: the port of the configuration on
 	// 127.0.0.1.
 	Listen string
-	// At are the jobs whose schedules fire when the app is served first.
+	// At are the jobs whose schedules fire once, when the app is first served.
 	At []string
 	// Test runs the tests of the app, which is built, and returns its report; nil: there are none to run. It is called when
 	// the app is served and again after each save, with the names of the changed files. It ends early with ctx.
@@ -70,19 +70,18 @@ type dev struct {
 	app      *app.App
 	name     string
 	handlers []string
-	// waiting are the sources that have changed since they were built.
-	waiting map[string]bool
+	// outdated are the sources that must be built.
+	outdated map[string]bool
 	// built are the modules that this run has built, by source.
 	built map[string]string
-	// announced means that the address was printed since the start. routes are those that
-	// were printed last.
+	// announced: the address was printed. routes are those that were printed last.
 	announced bool
 	routes    [][]string
-	// testing ends the run of tests, and waits for its end.
-	testing func()
-	// fired means that the schedules of Options.At have fired.
+	// stopTests stops the running tests, and waits for their end.
+	stopTests func()
+	// fired: the schedules of Options.At have fired.
 	fired bool
-	// types is the check of types that runs, or has run last.
+	// types is the current or last type check.
 	types   typeCheck
 	command buildCommand
 	reload  *reloader
@@ -95,11 +94,11 @@ var errSettings = errors.New("the settings have changed")
 func Run(ctx context.Context, opt Options) (err error) {
 	d := &dev{
 		opt: opt, listen: opt.Listen, log: newDevLog(opt, opt.Dir), files: newWatcher(opt.Dir, opt.ConfigFile),
-		waiting: map[string]bool{}, built: map[string]string{}, testing: func() {},
+		outdated: map[string]bool{}, built: map[string]string{}, stopTests: func() {},
 		reload: newReloader(),
 	}
 	defer d.files.close()
-	defer func() { d.testing() }()
+	defer func() { d.stopTests() }()
 	defer func() {
 		if d.python != nil {
 			err = errors.Join(err, d.python.Close(context.WithoutCancel(ctx)))
@@ -117,7 +116,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 		if !served || err == nil || ctx.Err() != nil {
 			return err
 		}
-		d.log.mistakes(err)
+		d.log.problems(err)
 		if _, _, err := d.files.next(ctx); err != nil {
 			return err
 		}
@@ -126,7 +125,7 @@ func Run(ctx context.Context, opt Options) (err error) {
 
 // start serves with the present settings. The error is errSettings when they have changed.
 func (d *dev) start(ctx context.Context) error {
-	if err := d.settle(ctx); err != nil {
+	if err := d.readSettings(ctx); err != nil {
 		return err
 	}
 	if err := d.app.CheckData(); err != nil {
@@ -155,7 +154,7 @@ func (d *dev) start(ctx context.Context) error {
 			var running sync.WaitGroup
 			running.Go(func() { d.logSlow(ctx) })
 			running.Go(func() {
-				if again = d.attend(ctx, n); again {
+				if again = d.buildLoop(ctx, n); again {
 					close(over)
 				}
 			})
@@ -171,9 +170,9 @@ func (d *dev) start(ctx context.Context) error {
 	return err
 }
 
-// settle reads the settings, and waits until they have no error. A directory without a
+// readSettings reads the settings, and waits until they have no error. A directory without a
 // schema is an error.
-func (d *dev) settle(ctx context.Context) error {
+func (d *dev) readSettings(ctx context.Context) error {
 	for {
 		a, err := d.opt.ReadApp()
 		if err != nil {
@@ -189,7 +188,7 @@ func (d *dev) settle(ctx context.Context) error {
 			}
 			return nil
 		}
-		d.log.mistakes(a.InvalidConfiguration())
+		d.log.problems(a.InvalidConfiguration())
 		if _, _, err := d.files.next(ctx); err != nil {
 			return err
 		}
@@ -219,23 +218,23 @@ const recordedFailures = 100
 // logSlow logs requests that take long.
 func (d *dev) logSlow(ctx context.Context) {
 	for wait.For(ctx, slow/4) == nil {
-		d.log.overdue()
+		d.log.printSlow()
 	}
 }
 
-// attend builds and activates the app, and again whenever files have changed, until ctx
-// ends. It reports whether the settings have changed.
-func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
+// buildLoop builds and activates the app, and again after each change, until ctx ends or the
+// settings change. It reports whether they have changed.
+func (d *dev) buildLoop(ctx context.Context, n *node.Node) (again bool) {
 	began := clock.Mark()
 	sources, _ := toolchain.Sources(d.app.Dir) // the build reports the error
 	for _, source := range sources {
-		d.waiting[source] = true
+		d.outdated[source] = true
 	}
 	d.announced = false
 	d.command = buildCommand{due: true, output: map[string]bool{}}
 	d.files.watchInputs(d.app.Config.Development.BuildCommand != "", d.app.Data)
 	defer d.types.stop()
-	err := d.round(ctx, n, nil, began)
+	err := d.rebuild(ctx, n, nil, began)
 	d.announce(n)
 	if err == nil {
 		d.test(ctx, nil)
@@ -247,7 +246,7 @@ func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 		case errors.Is(err, errSettings):
 			return true
 		case err != nil:
-			d.log.mistakes(err)
+			d.log.problems(err)
 		case !d.fired:
 			d.fired = true
 			d.fire(ctx, n)
@@ -260,7 +259,7 @@ func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 			d.test(ctx, changed)
 			continue
 		}
-		if err = d.round(ctx, n, changed, at); err == nil {
+		if err = d.rebuild(ctx, n, changed, at); err == nil {
 			d.test(ctx, changed)
 		}
 	}
@@ -269,15 +268,15 @@ func (d *dev) attend(ctx context.Context, n *node.Node) (again bool) {
 // TestsDir is the directory of the tests of an app.
 const TestsDir = "test"
 
-// test runs the tests beside the server, in place of a run that has not ended.
+// test starts the tests in the background. It stops a run that has not ended.
 func (d *dev) test(ctx context.Context, changed []string) {
 	if d.opt.Test == nil {
 		return
 	}
-	d.testing()
+	d.stopTests()
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	d.testing = func() {
+	d.stopTests = func() {
 		cancel()
 		<-ended
 	}
@@ -293,15 +292,15 @@ func (d *dev) test(ctx context.Context, changed []string) {
 func (d *dev) fire(ctx context.Context, n *node.Node) {
 	for _, job := range d.opt.At {
 		if _, err := n.Local.Client().EnqueueJob(ctx, admin.EnqueueJob{Name: job, Fire: true}); err != nil {
-			d.log.mistakes(fmt.Errorf("--at %s: %w", job, err))
+			d.log.problems(fmt.Errorf("--at %s: %w", job, err))
 		}
 	}
 }
 
-// round builds and activates the app after the files have changed. On an error the previous
+// rebuild builds and activates the app after files have changed. After an error the previous
 // release keeps serving.
-func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began time.Time) error {
-	if err := d.mark(changed); err != nil {
+func (d *dev) rebuild(ctx context.Context, n *node.Node, changed []string, began time.Time) error {
+	if err := d.markOutdated(changed); err != nil {
 		return err
 	}
 	latest, err := d.opt.ReadApp()
@@ -314,15 +313,15 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 		d.log.event(devEvent{Event: "settings"}, "the settings have changed: restarting")
 		return errSettings
 	}
-	if len(d.files.trees) == 0 && d.files.inputs { // what is in them is not input of the build command
-		quiet := *latest
-		quiet.Unset = func([]diag.Source, diag.List) {}
-		if s, _, err := quiet.Compile(); err == nil {
+	if len(d.files.trees) == 0 && d.files.inputs { // their files are not input of the build command
+		silent := *latest
+		silent.Unset = func([]diag.Source, diag.List) {}
+		if s, _, err := silent.Compile(); err == nil {
 			d.files.watchTrees(treesOf(s))
 		}
 	}
 	meanwhile, err := d.runCommand(ctx, latest.Config.Development.BuildCommand, changed)
-	if err := cmp.Or(d.mark(meanwhile), err); err != nil {
+	if err := cmp.Or(d.markOutdated(meanwhile), err); err != nil {
 		return err
 	}
 	changed = slices.Compact(slices.Sorted(slices.Values(append(changed, meanwhile...))))
@@ -346,8 +345,8 @@ func (d *dev) round(ctx context.Context, n *node.Node, changed []string, began t
 	if err := d.reload.inject(now); err != nil {
 		return err
 	}
-	// What is being written is not stored as a release.
 	d.log.holdStart()
+	// The release is not stored: it would be one more for each save.
 	err = n.Runtime.Activate(ctx, now, runtime.Activation{Also: release.Deactivate})
 	if err := d.started(ctx, now, err); err != nil {
 		return err
@@ -386,7 +385,7 @@ func notBuilt(wrong *toolchain.DiagnosticsError) error {
 	}
 }
 
-// treesOf returns the directories of files that a schema gives modules, and those of assets.
+// treesOf returns the directories of modules' files and of assets.
 func treesOf(s *schema.Schema) (dirs []string) {
 	for _, m := range s.Modules {
 		if m.Files != "" && !slices.Contains(dirs, m.Files) {
@@ -401,16 +400,16 @@ func treesOf(s *schema.Schema) (dirs []string) {
 	return dirs
 }
 
-// mark records which sources must be built because of the changed files. It removes the
-// module of a deleted source if this run has built it.
-func (d *dev) mark(changed []string) error {
+// markOutdated finds the sources that must be built because of the changed files. It removes
+// the modules of deleted sources.
+func (d *dev) markOutdated(changed []string) error {
 	all, err := toolchain.Sources(d.app.Dir)
 	if err != nil {
 		return err
 	}
 	for _, name := range changed {
 		for _, source := range d.sourcesOf(name, all) {
-			d.waiting[source] = true
+			d.outdated[source] = true
 		}
 	}
 	for source, module := range d.built {
@@ -426,14 +425,14 @@ func (d *dev) mark(changed []string) error {
 	if err != nil {
 		return err
 	}
-	for source := range d.waiting {
+	for source := range d.outdated {
 		if !slices.Contains(all, source) {
-			delete(d.waiting, source)
+			delete(d.outdated, source)
 		}
 	}
 	for _, source := range all { // a new source, or one whose module is missing
 		if module := d.built[source]; module == "" || !isFile(filepath.Join(d.app.Dir, module)) {
-			d.waiting[source] = true
+			d.outdated[source] = true
 		}
 	}
 	return nil
@@ -461,34 +460,34 @@ func (d *dev) sourcesOf(name string, all []string) []string {
 }
 
 func isFile(path string) bool {
-	_, there := stampOf(path)
+	_, there := versionOf(path)
 	return there
 }
 
-// remove deletes a module that this run has built, and its debug file.
+// remove deletes a module and its debug file.
 func (d *dev) remove(module string) {
 	debug := release.DebugOf(filepath.ToSlash(module))
 	_ = os.Remove(filepath.Join(d.app.Dir, debug)) // it may have none
-	d.files.ours(debug)
+	d.files.accept(debug)
 	if err := os.Remove(filepath.Join(d.app.Dir, module)); err == nil {
 		d.noteRemoved(module)
 	}
-	d.files.ours(filepath.ToSlash(module))
+	d.files.accept(filepath.ToSlash(module))
 }
 
 // noteRemoved logs a deleted module.
 func (d *dev) noteRemoved(module string) {
 	d.log.event(devEvent{Event: "removed", Module: module}, "removed "+module+": its source was deleted")
-	d.files.ours(filepath.ToSlash(module))
+	d.files.accept(filepath.ToSlash(module))
 }
 
-// build builds the waiting sources.
+// build builds the outdated sources.
 func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	if err := app.RefreshTypes(d.app.Dir, s); err != nil {
 		return err
 	}
 	for _, name := range typesNames {
-		d.files.ours(name)
+		d.files.accept(name)
 	}
 	handlers := s.HandlersOfRoutes()
 	name, err := d.app.Name(s)
@@ -501,17 +500,17 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 		})
 	}
 	if d.built["handlers"] != "" && (name != d.name || !slices.Equal(handlers, d.handlers)) {
-		d.waiting["handlers"] = true // its name, and the names that must be exported once
+		d.outdated["handlers"] = true // the module has the name, and must export each handler once
 	}
-	if len(d.waiting) == 0 {
+	if len(d.outdated) == 0 {
 		return nil
 	}
 	if slow := d.slowSources(); len(slow) > 0 {
 		d.log.event(devEvent{Event: "building", Changed: slow}, "building "+strings.Join(slow, ", "))
 	}
-	_, doubts, err := toolchain.Build(ctx, toolchain.Options{
+	_, warnings, err := toolchain.Build(ctx, toolchain.Options{
 		Dir: d.app.Dir, Name: name, Handlers: handlers, CacheDir: toolchain.EngineCache(),
-		Only: func(source string) bool { return d.waiting[source] },
+		Only: func(source string) bool { return d.outdated[source] },
 		Log: func(text string) {
 			d.log.event(devEvent{Event: "log", Level: "info", Message: text}, "log: "+console.Harmless(text))
 		},
@@ -525,8 +524,8 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 	if err != nil && !errors.Is(err, toolchain.ErrNothing) {
 		return err
 	}
-	if doubts != nil {
-		d.log.warnings(doubts.Sources, doubts.List)
+	if warnings != nil {
+		d.log.warnings(warnings.Sources, warnings.List)
 	}
 	d.name, d.handlers = name, handlers
 	return nil
@@ -534,7 +533,7 @@ func (d *dev) build(ctx context.Context, s *schema.Schema) error {
 
 // slowSources returns the sources that other toolchains build, which may take long.
 func (d *dev) slowSources() (slow []string) {
-	for source := range d.waiting {
+	for source := range d.outdated {
 		if source != "handlers" && source != toolchain.PythonSource {
 			slow = append(slow, source)
 		}
@@ -550,14 +549,14 @@ func (d *dev) noteBuilt(m *toolchain.Module) {
 		for _, file := range m.Sources {
 			if !strings.HasPrefix(file, "handlers/") {
 				d.files.also = append(d.files.also, file)
-				d.files.ours(file)
+				d.files.accept(file)
 			}
 		}
 	}
-	delete(d.waiting, m.Source)
+	delete(d.outdated, m.Source)
 	d.built[m.Source] = m.File
-	d.files.ours(m.File)
-	d.files.ours(release.DebugOf(m.File))
+	d.files.accept(m.File)
+	d.files.accept(release.DebugOf(m.File))
 	d.log.event(devEvent{Event: "built", Module: m.File, Bytes: m.Bytes, Seconds: m.Took.Seconds()},
 		fmt.Sprintf("built %s in %s", m.File, m.Took.Round(time.Millisecond)))
 }

@@ -61,7 +61,7 @@ type devAnswer struct {
 
 	began time.Time
 	took  time.Duration
-	// refused means that a line of the runner has the reason of the refusal.
+	// refused: a log line of the runner has the reason.
 	refused bool
 	// Of the run of a job.
 	JobID   string `json:"jobId,omitempty"`
@@ -95,7 +95,7 @@ type devState struct {
 	mu sync.Mutex
 	// open are the running requests with log lines.
 	open map[string]*devAnswer
-	// starting means that modules start: start has the lines that they have written.
+	// starting: modules are being started. start has the lines that they write.
 	starting bool
 	start    []python.Line
 }
@@ -176,7 +176,7 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 	case id != "":
 		line := devLine{Level: level, Text: r.Message, attempt: number("attempt")}
 		if text("source") != "guest" {
-			line.Text = said(r.Message, attrs)
+			line.Text = messageOf(r.Message, attrs)
 		}
 		a := l.answer(id)
 		a.Route, a.Log = cmp.Or(a.Route, text("route")), append(a.Log, line)
@@ -187,7 +187,7 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 	case text("source") == "guest":
 		return l.write(devEvent{Event: "log", Level: level, Message: r.Message}, "log: "+console.Harmless(r.Message))
 	case r.Level >= slog.LevelWarn:
-		message := said(r.Message, attrs)
+		message := messageOf(r.Message, attrs)
 		kind := "warning: "
 		if r.Level >= slog.LevelError {
 			kind = "error: "
@@ -197,8 +197,8 @@ func (l *devLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// holdStart keeps the lines that modules write in their start, until heldStart returns them: how they are shown depends on
-// whether the start succeeds.
+// holdStart collects the lines that modules write during their start, until heldStart returns them: how they are printed
+// depends on whether the start succeeds.
 func (l *devLog) holdStart() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,8 +215,8 @@ func (l *devLog) heldStart() []python.Line {
 // frameMark begins each frame in the text of a failure.
 const frameMark = "\n    at "
 
-// said returns a message of the runner with its cause.
-func said(message string, attrs map[string]slog.Value) string {
+// messageOf returns a log message with its cause and other fields for people.
+func messageOf(message string, attrs map[string]slog.Value) string {
 	if kind, ok := attrs["kind"]; ok { // of a failure
 		message = kind.String()
 		if cause, ok := attrs["cause"]; ok {
@@ -254,8 +254,8 @@ func (l *devLog) answer(id string) *devAnswer {
 	return a
 }
 
-// overdue prints the log lines of requests that take long.
-func (l *devLog) overdue() {
+// printSlow prints the log lines of requests that run for longer than slow.
+func (l *devLog) printSlow() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, a := range l.open {
@@ -303,7 +303,7 @@ func (l *devLog) write(e devEvent, text string) error {
 
 func (l *devLog) object(e devEvent) error {
 	if e.Time == "" {
-		e.Time = stampText(clock.System())
+		e.Time = timestamp(clock.System())
 	}
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
@@ -315,12 +315,12 @@ func (l *devLog) object(e devEvent) error {
 	return err
 }
 
-func stampText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
+func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }
 
 // request writes one request with its log lines.
 func (l *devLog) request(at time.Time, a *devAnswer) error {
 	if l.opt.Console.JSON {
-		return l.object(devEvent{Time: stampText(at), Event: "request", Seconds: a.took.Seconds(), Request: a})
+		return l.object(devEvent{Time: timestamp(at), Event: "request", Seconds: a.took.Seconds(), Request: a})
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s %s\n", l.paint("2", at.Format("15:04:05")), l.headline(a))
@@ -392,17 +392,17 @@ func (l *devLog) line(line devLine) string {
 	return l.paint("33", line.Level) + " " + text
 }
 
-// A place in a file of the app, as stack traces name it.
-var tracePlace = regexp.MustCompile(`(handlers/[^\s():]+|[^\s():]+\.(?:ts|js)):(\d+):(\d+)`)
+// tracePosition matches a position in a file of the app, as stack traces have it.
+var tracePosition = regexp.MustCompile(`(handlers/[^\s():]+|[^\s():]+\.(?:ts|js)):(\d+):(\d+)`)
 
 // withSource adds the source line that a stack trace begins with.
 func (l *devLog) withSource(text string) (string, bool) {
 	message, frames, framed := strings.Cut(text, frameMark)
 	where := text
 	if framed {
-		where = frames // the message may name other places, such as that of a cause
+		where = frames // the message may have other positions, such as that of a cause
 	}
-	m := tracePlace.FindStringSubmatch(where)
+	m := tracePosition.FindStringSubmatch(where)
 	if m == nil || !filepath.IsLocal(m[1]) {
 		return "", false
 	}
@@ -433,8 +433,8 @@ func (l *devLog) withSource(text string) (string, bool) {
 	return out.String(), true
 }
 
-// mistakes prints the errors that prevent a new release.
-func (l *devLog) mistakes(err error) {
+// problems prints errors that prevent a new release.
+func (l *devLog) problems(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	hint := ""

@@ -15,31 +15,31 @@ import (
 	"runner.example/schema"
 )
 
-// proxy passes requests that no route matches to another development server, with their WebSockets. The other server gets
-// no credentials of the app: it serves a page, and its packages come from many authors.
+// proxy forwards requests that no route matches to another development server, WebSockets included. The other server does
+// not get the credentials of the app: it only serves a page, and runs packages of many authors.
 type proxy struct {
 	*httputil.ReverseProxy
 	target string
 	log    *devLog
-	schema func() *schema.Schema // the active one, or nil
-	// anyHost: [front] hosts is not set, so requests for every host arrive.
+	schema func() *schema.Schema // returns the active one, or nil
+	// anyHost: [front] hosts is not set, so requests for any host arrive.
 	anyHost bool
-	down    atomic.Bool // the last request has found no server
+	down    atomic.Bool // the last request could not connect
 }
 
-// newProxy returns a proxy to the target, which the configuration has checked. Its schema must be set before it is used.
+// newProxy returns a proxy to a target that the configuration has checked. Set schema before the first request.
 func newProxy(target string, https bool, log_ *devLog) *proxy {
 	to, _ := url.Parse(target)
 	p := &proxy{target: target, log: log_}
 	p.ReverseProxy = &httputil.ReverseProxy{
-		Transport: &http.Transport{DisableCompression: true}, // it is the client's choice
+		Transport: &http.Transport{DisableCompression: true}, // the Accept-Encoding of the client is forwarded
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(to)
 			r.SetXForwarded()
 			if https {
 				r.Out.Header.Set("X-Forwarded-Proto", "https")
 			}
-			p.strip(r.Out)
+			p.removeCredentials(r.Out)
 		},
 		ModifyResponse: func(*http.Response) error {
 			p.down.Store(false)
@@ -52,28 +52,28 @@ func newProxy(target string, https bool, log_ *devLog) *proxy {
 	return p
 }
 
-// ServeHTTP passes a request. The other server gets its own address as host, so it cannot refuse other names itself: with a
-// name that leads to this machine, a page of anyone could read what it serves.
+// ServeHTTP forwards a request. The other server gets its own address as Host, so it cannot refuse other hosts itself. Without
+// the check here, DNS rebinding would let any page on the web read what it serves.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.anyHost && !isLocal(r.Host) {
-		http.Error(w, "[dev] proxy: the Host is neither localhost nor an address: add it to [front] hosts", http.StatusMisdirectedRequest)
+		http.Error(w, "[dev] proxy: the Host is neither localhost nor an IP address: add it to [front] hosts", http.StatusMisdirectedRequest)
 		return
 	}
 	p.ReverseProxy.ServeHTTP(w, r)
 }
 
-// isLocal reports whether a Host, with or without a port, is localhost, a name below it, or an address.
+// isLocal reports whether a Host, with or without a port, is localhost, a subdomain of it, or an IP address.
 func isLocal(host string) bool {
 	u := url.URL{Host: host}
 	name := strings.ToLower(u.Hostname())
 	return name == "localhost" || strings.HasSuffix(name, ".localhost") || net.ParseIP(name) != nil
 }
 
-// close closes the connections to the target that are idle.
+// close closes the idle connections to the target.
 func (p *proxy) close() { p.Transport.(*http.Transport).CloseIdleConnections() }
 
-// strip removes the credentials of the app, as handlers do not get them either.
-func (p *proxy) strip(r *http.Request) {
+// removeCredentials removes the credentials of the app.
+func (p *proxy) removeCredentials(r *http.Request) {
 	r.Header.Del("Authorization")
 	r.Header.Del("X-Api-Key")
 	s := p.schema()
@@ -95,7 +95,7 @@ func (p *proxy) strip(r *http.Request) {
 	}
 }
 
-// fail answers a request that the target has not answered.
+// fail answers a request when the target does not.
 func (p *proxy) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil { // the client is gone
 		return

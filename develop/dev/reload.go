@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"fmt"
-	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -18,11 +17,11 @@ import (
 	"runner.example/runtime"
 )
 
-// reloader makes pages of assets reload when another version of the app is served. Their HTML gets a script, which waits for
-// the event. A version is the number of an activation, and greater than those of earlier runs. Any goroutine may use it,
-// except inject.
+// reloader makes pages of assets reload when a new version of the app is served: it adds a script to their HTML, which waits
+// for an event. Each activation has a version, which increases over restarts too. Its methods may be called by any
+// goroutine, except inject.
 type reloader struct {
-	next int64 // the version that is activated next
+	next int64 // the version of the next activation
 
 	mu      sync.Mutex
 	served  int64
@@ -33,7 +32,7 @@ func newReloader() *reloader {
 	return &reloader{next: clock.System().UnixMilli(), changed: make(chan struct{})}
 }
 
-// reloadPath is that of the script, and of its events with the suffix of eventsPath.
+// The paths of the script and of its events.
 const (
 	reloadPath = runtime.ToolsPath + "reload.js"
 	eventsPath = runtime.ToolsPath + "reload"
@@ -42,7 +41,7 @@ const (
 //go:embed reload.js
 var reloadScript []byte
 
-// inject adds the script to the HTML files of a bundle that is activated next.
+// inject adds the script to the HTML files of the bundle that is activated next.
 func (r *reloader) inject(b *runtime.Bundle) error {
 	r.next++
 	script := fmt.Appendf(nil, "<script src=\"%s?v=%d\"></script>\n", reloadPath, r.next)
@@ -67,12 +66,12 @@ func (r *reloader) inject(b *runtime.Bundle) error {
 			}
 			return data, err
 		})
-		if err != nil { // a file of the largest size
+		if err != nil { // the script makes a file too large
 			return err
 		}
 		injected[dir] = with
 	}
-	b.Assets = maps.Clone(injected)
+	b.Assets = injected
 	return nil
 }
 
@@ -84,7 +83,7 @@ func isHTML(name string) bool {
 	return false
 }
 
-// announce says that the version of the last call of inject is served.
+// announce tells the pages that the version of the last call of inject is served.
 func (r *reloader) announce() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +112,7 @@ func (r *reloader) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// sendEvents sends the version that is served, and each later one.
+// sendEvents sends the version that is served, and then each later one, until the client disconnects.
 func (r *reloader) sendEvents(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)

@@ -9,17 +9,17 @@ import (
 	"runner.example/internal/console"
 )
 
-// typeCheck checks the types of handlers in TypeScript beside the server, which does not wait for it.
+// typeCheck checks the types of handlers in TypeScript in the background.
 type typeCheck struct {
-	cancel context.CancelFunc // of the last check; nil: none has begun
+	cancel context.CancelFunc // of the last check; nil: there was none
 	ended  chan struct{}      // closed when the last check has ended
-	// said is why types are not checked, and wrong that they have errors, as was logged last. They belong to the check
-	// that runs.
-	said  string
-	wrong bool
+	// What was logged last; only the running check uses them. missing is why types cannot be checked, failed that they
+	// have errors.
+	missing string
+	failed  bool
 }
 
-// stop ends the check that runs, and waits for its end.
+// stop cancels the running check, and waits for its end.
 func (t *typeCheck) stop() {
 	if t.cancel != nil {
 		t.cancel()
@@ -27,7 +27,7 @@ func (t *typeCheck) stop() {
 	}
 }
 
-// checkTypes begins a check after files have changed, instead of the one that runs.
+// checkTypes starts a check after files have changed. It cancels the running one.
 func (d *dev) checkTypes(ctx context.Context, changed []string) {
 	source := func(name string) bool { return !strings.HasPrefix(name, "build/") }
 	if len(changed) > 0 && !slices.ContainsFunc(changed, source) {
@@ -60,16 +60,16 @@ func (t *typeCheck) report(log *devLog, found *toolchain.DiagnosticsError, missi
 	say := func(text string) { log.event(devEvent{Event: "log", Level: "info", Message: text}, text) }
 	switch {
 	case err != nil:
-		log.mistakes(err)
+		log.problems(err)
 		return
 	case found != nil:
-		log.mistakes(&console.Problems{
+		log.problems(&console.Problems{
 			What: "the handlers have type errors: " + console.Counted(found.List), Sources: found.Sources, List: found.List,
 		})
-	case t.wrong:
+	case t.failed:
 		say("the handlers have no type errors")
-	case missing != "" && missing != t.said:
+	case missing != "" && missing != t.missing:
 		say(missing)
 	}
-	t.wrong, t.said = found != nil, missing
+	t.failed, t.missing = found != nil, missing
 }

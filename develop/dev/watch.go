@@ -25,38 +25,39 @@ import (
 )
 
 const (
-	// quiet is how long files must be unchanged before they are read: editors write in
+	// debounceTime is how long files must be unchanged before they are read: editors write in
 	// several steps.
-	quiet = 15 * time.Millisecond
-	// restless is the limit of that wait.
-	restless = 300 * time.Millisecond
-	// lookEvery is the interval of comparisons without a notification: some file systems
+	debounceTime = 15 * time.Millisecond
+	// maxDebounce limits the wait for that.
+	maxDebounce = 300 * time.Millisecond
+	// pollInterval is the time between comparisons without a notification: some file systems
 	// send none.
-	lookEvery    = time.Second
-	lookOftenest = 200 * time.Millisecond // if the system sends none at all
+	pollInterval = time.Second
+	// pollIntervalAlone is the same if notifications are not available.
+	pollIntervalAlone = 200 * time.Millisecond
 )
 
-// watcher finds the files of an app that have changed. It compares files with the last
-// comparison, so no change is lost; notifications of the system only trigger a comparison.
+// watcher finds changed files of an app. It compares all files with the last comparison, so
+// it misses no change; notifications of the system only trigger a comparison.
 // It belongs to one goroutine.
 type watcher struct {
-	dir    string
-	config string // path of the configuration
-	notice *fsnotify.Watcher
+	dir      string
+	config   string // path of the configuration
+	notifier *fsnotify.Watcher
 	// seen has the files of the last comparison, by their names in the app.
-	seen map[string]stamp
+	seen map[string]fileVersion
 	// also are files outside handlers/ that modules are built from.
 	also []string
 	// trees are the directories of files that the schema gives modules.
 	trees []string
-	// inputs means that all files of the app are compared, because a build command may read them. dataDir is the data
-	// directory, as a name in the app.
+	// inputs: all files of the app are compared, because a build command may read them. dataDir is the path of the data
+	// directory, relative to the app.
 	inputs  bool
 	dataDir string
 }
 
-// stamp identifies one version of a file.
-type stamp struct {
+// fileVersion identifies one version of a file.
+type fileVersion struct {
 	size     int64
 	modified time.Time
 	id       uint64
@@ -65,10 +66,10 @@ type stamp struct {
 // typesNames are the files of types that are generated from the schema.
 var typesNames = []string{"types/schema.d.ts", "types/runner/schema.pyi"}
 
-// Watch calls do, and again whenever files of the app in dir have changed, until ctx ends: with their names, none at first.
-// Besides the schema, the configuration at the path config, the handlers and the modules, these are the files and the
-// directories also, and the files that the schema gives modules. do may build the app; it returns the schema, or nil for
-// the one before. Only one call runs at a time.
+// Watch calls do once, and again each time files of the app in dir have changed, until ctx ends. changed has their names.
+// It watches the schema, the configuration at the path config, the handlers, the modules and their files, and the files
+// and directories also. do may build the app. It returns the schema, or nil if the schema cannot be read. Only one call
+// runs at a time.
 func Watch(ctx context.Context, dir, config string, also []string, do func(changed []string) *schema.Schema) error {
 	if err := checkDirectory(dir); err != nil {
 		return err
@@ -82,19 +83,19 @@ func Watch(ctx context.Context, dir, config string, also []string, do func(chang
 		}
 		w.also = append(w.also, name)
 	}
-	w.seen = w.look()
+	w.seen = w.scan()
 	var changed []string
 	for ctx.Err() == nil {
 		if s := do(changed); s != nil {
 			w.watchTrees(treesOf(s))
 		}
-		w.tookBuilt()
+		w.acceptBuilt()
 		changed, _, _ = w.next(ctx) // its error is that of ctx
 	}
 	return nil
 }
 
-// relative returns a path as the watcher has it: from the directory dir.
+// relative returns a path relative to the directory dir.
 func relative(dir, path string) (string, error) {
 	from, err := filepath.Abs(dir)
 	if err != nil {
@@ -112,27 +113,27 @@ const typesConfig = "tsconfig.json"
 
 func newWatcher(dir, config string) *watcher {
 	w := &watcher{dir: dir, config: config}
-	w.notice, _ = fsnotify.NewWatcher() // without it files are compared more often
-	w.seen = w.look()
+	w.notifier, _ = fsnotify.NewWatcher() // without it files are compared more often
+	w.seen = w.scan()
 	return w
 }
 
 func (w *watcher) close() {
-	if w.notice != nil {
-		_ = w.notice.Close()
+	if w.notifier != nil {
+		_ = w.notifier.Close()
 	}
 }
 
-// next waits until files have changed and are unchanged for a moment. It returns their
-// names, and when it noticed the first one.
+// next waits until files have changed, and then until they do not change for a moment. It
+// returns their names, and when it noticed the first change.
 func (w *watcher) next(ctx context.Context) (changed []string, at time.Time, err error) {
 	for notified := false; ; {
 		at = clock.Mark()
-		if notified || !maps.Equal(w.look(), w.seen) {
-			if err := w.settle(ctx); err != nil {
+		if notified || !maps.Equal(w.scan(), w.seen) {
+			if err := w.debounce(ctx); err != nil {
 				return nil, at, err
 			}
-			if changed := w.take(); len(changed) > 0 {
+			if changed := w.changes(); len(changed) > 0 {
 				return changed, at, nil
 			}
 		}
@@ -142,9 +143,9 @@ func (w *watcher) next(ctx context.Context) (changed []string, at time.Time, err
 	}
 }
 
-// take returns the names of the files that have changed since the last comparison.
-func (w *watcher) take() (changed []string) {
-	now := w.look()
+// changes returns the names of the files that have changed since the last comparison.
+func (w *watcher) changes() (changed []string) {
+	now := w.scan()
 	for name, s := range now {
 		if before, ok := w.seen[name]; !ok || before != s {
 			changed = append(changed, name)
@@ -162,9 +163,9 @@ func (w *watcher) take() (changed []string) {
 
 // wait waits for a notification, or for the next comparison.
 func (w *watcher) wait(ctx context.Context) (notified bool, err error) {
-	every, events, failures := lookOftenest, (chan fsnotify.Event)(nil), (chan error)(nil)
-	if w.notice != nil {
-		every, events, failures = lookEvery, w.notice.Events, w.notice.Errors
+	every, events, failures := pollIntervalAlone, (chan fsnotify.Event)(nil), (chan error)(nil)
+	if w.notifier != nil {
+		every, events, failures = pollInterval, w.notifier.Events, w.notifier.Errors
 	}
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -179,16 +180,16 @@ func (w *watcher) wait(ctx context.Context) (notified bool, err error) {
 	return false, nil
 }
 
-// settle waits until files are unchanged for a moment.
-func (w *watcher) settle(ctx context.Context) error {
+// debounce waits until files do not change for a moment.
+func (w *watcher) debounce(ctx context.Context) error {
 	var events chan fsnotify.Event
-	if w.notice != nil {
-		events = w.notice.Events
+	if w.notifier != nil {
+		events = w.notifier.Events
 	}
-	end := time.NewTimer(restless)
+	end := time.NewTimer(maxDebounce)
 	defer end.Stop()
 	for {
-		calm := time.NewTimer(quiet)
+		calm := time.NewTimer(debounceTime)
 		select {
 		case <-ctx.Done():
 			calm.Stop()
@@ -204,10 +205,10 @@ func (w *watcher) settle(ctx context.Context) error {
 	}
 }
 
-// tookBuilt records the present versions of what a build writes.
-func (w *watcher) tookBuilt() {
-	now := w.look()
-	built := func(name string, _ stamp) bool {
+// acceptBuilt makes the present versions of the files that a build writes count as unchanged.
+func (w *watcher) acceptBuilt() {
+	now := w.scan()
+	built := func(name string, _ fileVersion) bool {
 		return strings.HasPrefix(name, "build/") || strings.HasPrefix(name, "types/")
 	}
 	maps.DeleteFunc(w.seen, built)
@@ -218,38 +219,39 @@ func (w *watcher) tookBuilt() {
 	}
 }
 
-// ours records the present version of a file that this process has written or deleted.
-func (w *watcher) ours(name string) {
-	if s, ok := stampOf(filepath.Join(w.dir, name)); ok {
+// accept makes the present version of a file count as unchanged: this process has written or
+// deleted it.
+func (w *watcher) accept(name string) {
+	if s, ok := versionOf(filepath.Join(w.dir, name)); ok {
 		w.seen[name] = s
 	} else {
 		delete(w.seen, name)
 	}
 }
 
-// look reads the versions of all files, and subscribes to notifications of their
+// scan returns the versions of all files, and subscribes to notifications of their
 // directories.
-func (w *watcher) look() map[string]stamp {
-	now := map[string]stamp{}
+func (w *watcher) scan() map[string]fileVersion {
+	now := map[string]fileVersion{}
 	note := func(name, path string) {
-		if s, ok := stampOf(path); ok {
+		if s, ok := versionOf(path); ok {
 			now[name] = s
 		}
 	}
-	w.ask(w.dir)
-	w.ask(filepath.Join(w.dir, "build"))
-	w.ask(filepath.Dir(w.config))
+	w.subscribe(w.dir)
+	w.subscribe(filepath.Join(w.dir, "build"))
+	w.subscribe(filepath.Dir(w.config))
 	note(config.FileName, w.config)
 	note(typesConfig, filepath.Join(w.dir, typesConfig))
 	for _, name := range typesNames { // generated here, and again when they are deleted
 		path := filepath.Join(w.dir, name)
-		w.ask(filepath.Dir(path))
+		w.subscribe(filepath.Dir(path))
 		note(name, path)
 	}
 	for _, pattern := range []string{"*.schema", "build/*.wasm", "build/*.debug"} {
 		found, _ := filepath.Glob(filepath.Join(w.dir, pattern)) // the patterns are valid
 		for _, path := range found {
-			if name, err := filepath.Rel(w.dir, path); err == nil && !passing(filepath.Base(path)) {
+			if name, err := filepath.Rel(w.dir, path); err == nil && !isTemporary(filepath.Base(path)) {
 				note(filepath.ToSlash(name), path)
 			}
 		}
@@ -257,17 +259,17 @@ func (w *watcher) look() map[string]stamp {
 	for _, name := range w.also {
 		path := filepath.Join(w.dir, name)
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			w.lookInto(name, note)
+			w.scanTree(name, note)
 			continue
 		}
-		w.ask(filepath.Dir(path))
+		w.subscribe(filepath.Dir(path))
 		note(name, path)
 	}
 	for _, dir := range w.trees {
-		w.lookInto(dir, note)
+		w.scanTree(dir, note)
 	}
 	if w.inputs {
-		w.lookForInputs(note)
+		w.scanInputs(note)
 	}
 	note(packages+"/"+installed, filepath.Join(w.dir, packages, installed))
 	handlers := filepath.Join(w.dir, "handlers") + string(filepath.Separator) // also follows a link to a directory
@@ -276,14 +278,14 @@ func (w *watcher) look() map[string]stamp {
 		switch {
 		case err != nil: // deleted meanwhile or unreadable: the build reports it
 			return nil
-		case name != "handlers" && d.IsDir() && (passing(d.Name()) || toolchain.IsWritten(d.Name())):
+		case name != "handlers" && d.IsDir() && (isTemporary(d.Name()) || toolchain.IsWritten(d.Name())):
 			if d.Name() == packages {
 				note(filepath.ToSlash(filepath.Join(name, installed)), filepath.Join(path, installed))
 			}
 			return filepath.SkipDir
 		case d.IsDir():
-			w.ask(path)
-		case !passing(d.Name()) && !toolchain.IsWritten(d.Name()):
+			w.subscribe(path)
+		case !isTemporary(d.Name()) && !toolchain.IsWritten(d.Name()):
 			note(filepath.ToSlash(name), path)
 		}
 		return nil
@@ -294,8 +296,8 @@ func (w *watcher) look() map[string]stamp {
 // snapshots is the directory that a run of tests writes, beside the tests.
 const snapshots = "__snapshots__"
 
-// lookInto notes all files of the tree dir, also those that are not valid in a tree.
-func (w *watcher) lookInto(dir string, note func(name, path string)) {
+// scanTree notes all files below dir, also those that cannot be part of a release.
+func (w *watcher) scanTree(dir string, note func(name, path string)) {
 	files := 0
 	root := filepath.Join(w.dir, filepath.FromSlash(dir)) + string(filepath.Separator)
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -308,10 +310,10 @@ func (w *watcher) lookInto(dir string, note func(name, path string)) {
 			}
 			return nil
 		case d.IsDir():
-			w.ask(path)
+			w.subscribe(path)
 			return nil
 		}
-		if files++; files > tree.MaxFiles { // it is refused
+		if files++; files > tree.MaxFiles { // the reload refuses the tree
 			return filepath.SkipAll
 		}
 		if name, err := filepath.Rel(w.dir, path); err == nil {
@@ -321,37 +323,36 @@ func (w *watcher) lookInto(dir string, note func(name, path string)) {
 	})
 }
 
-// watchTrees sets the directories of files of modules. Files of a new one count as unchanged since now: they are about to
-// be read.
+// watchTrees sets the directories of modules' files and of assets. The files of a new directory count as unchanged,
+// because they are about to be read.
 func (w *watcher) watchTrees(dirs []string) {
 	before := w.trees
 	w.trees = dirs
 	for _, dir := range before {
 		if !slices.Contains(dirs, dir) {
-			maps.DeleteFunc(w.seen, func(name string, _ stamp) bool { return strings.HasPrefix(name, dir+"/") })
+			maps.DeleteFunc(w.seen, func(name string, _ fileVersion) bool { return strings.HasPrefix(name, dir+"/") })
 		}
 	}
 	for _, dir := range dirs {
 		if !slices.Contains(before, dir) {
-			w.lookInto(dir, func(name, _ string) { w.ours(name) })
+			w.scanTree(dir, func(name, _ string) { w.accept(name) })
 		}
 	}
 }
 
-// watchInputs sets whether all files of the app are compared, except those that isInput excludes. They count as unchanged
-// since now.
+// watchInputs sets whether all files of the app that pass isInput are compared. They count as unchanged.
 func (w *watcher) watchInputs(all bool, dataDir string) {
 	w.inputs, w.dataDir = all, ""
 	if name, err := relative(w.dir, dataDir); err == nil {
 		w.dataDir = filepath.ToSlash(name)
 	}
 	if all {
-		w.lookForInputs(func(name, _ string) { w.ours(name) })
+		w.scanInputs(func(name, _ string) { w.accept(name) })
 	}
 }
 
-// lookForInputs notes the files that a build command may read.
-func (w *watcher) lookForInputs(note func(name, path string)) {
+// scanInputs notes the files that a build command may read.
+func (w *watcher) scanInputs(note func(name, path string)) {
 	files := 0
 	root := w.dir + string(filepath.Separator)
 	_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -366,7 +367,7 @@ func (w *watcher) lookForInputs(note func(name, path string)) {
 			}
 			return nil
 		case d.IsDir():
-			w.ask(path)
+			w.subscribe(path)
 			return nil
 		}
 		if files++; files > tree.MaxFiles {
@@ -380,12 +381,12 @@ func (w *watcher) lookForInputs(note func(name, path string)) {
 // notInputs are names in the app directory that are read or written by the runner itself.
 var notInputs = []string{"handlers", "build", "types", TestsDir, python.PackagesDir, config.FileName}
 
-// isInput reports whether a file or a directory may be read by a build command. Sources of handlers, the schema, data, and
-// what the runner serves or a package manager writes are not.
+// isInput reports whether a build command may read a file or a directory. It excludes sources of handlers, the schema,
+// data, files that the runner serves, and files that a package manager writes.
 func (w *watcher) isInput(name string) bool {
 	top, _, _ := strings.Cut(name, "/")
 	for part := range strings.SplitSeq(name, "/") {
-		if passing(part) || part == packages {
+		if isTemporary(part) || part == packages {
 			return false
 		}
 	}
@@ -393,34 +394,34 @@ func (w *watcher) isInput(name string) bool {
 		name != w.dataDir && !strings.HasPrefix(name, w.dataDir+"/") && !w.inTree(name) && !slices.Contains(w.trees, name)
 }
 
-// inTree reports whether a file is one of a module, and not a source.
+// inTree reports whether a file is in a directory of watchTrees.
 func (w *watcher) inTree(name string) bool {
 	return slices.ContainsFunc(w.trees, func(dir string) bool { return strings.HasPrefix(name, dir+"/") })
 }
 
-// ask subscribes to notifications of a directory; it may be called again.
-func (w *watcher) ask(dir string) {
-	if w.notice != nil {
-		_ = w.notice.Add(dir) // files without notifications are compared too
+// subscribe subscribes to notifications of a directory; it may be called again.
+func (w *watcher) subscribe(dir string) {
+	if w.notifier != nil {
+		_ = w.notifier.Add(dir) // files without notifications are compared too
 	}
 }
 
 // npm writes the file installed in packages after every change.
 const packages, installed = "node_modules", ".package-lock.json"
 
-// passing reports whether a name is that of an editor's temporary file.
-func passing(name string) bool {
+// isTemporary reports whether an editor gives this name to temporary files.
+func isTemporary(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasPrefix(name, "#") || strings.HasSuffix(name, "~") ||
 		strings.HasSuffix(name, ".tmp") || strings.HasSuffix(name, ".swp") || name == "4913"
 }
 
-// stampOf returns the version of a file, and whether it exists.
-func stampOf(path string) (stamp, bool) {
+// versionOf returns the version of a file, and whether it exists.
+func versionOf(path string) (fileVersion, bool) {
 	info, err := os.Stat(path)
 	if err != nil || info.IsDir() {
-		return stamp{}, false
+		return fileVersion{}, false
 	}
-	s := stamp{size: info.Size(), modified: info.ModTime(), id: disk.ID(info)}
+	s := fileVersion{size: info.Size(), modified: info.ModTime(), id: disk.ID(info)}
 	return s, true
 }
 

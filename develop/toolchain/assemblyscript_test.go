@@ -209,7 +209,8 @@ func scriptModule(t testing.TB) *sandbox.Module {
 			"handlers/script/shop.ts":      scriptHandlers,
 			"handlers/script/lib/more.ts":  scriptElsewhere,
 			"handlers/script/shop.test.ts": "this is not a handler",
-			"handlers/script/readme.ts":    scriptExample(t),
+			"handlers/script/readme.ts":    scriptExample(t, 0),
+			"handlers/script/files.ts":     scriptExample(t, 1),
 		})
 		modules, warnings, err := toolchain.Build(context.Background(), toolchain.Options{Dir: dir, Name: "n"})
 		if err != nil || warnings != nil || len(modules) != 1 {
@@ -225,18 +226,18 @@ func scriptModule(t testing.TB) *sandbox.Module {
 	return scripts.module
 }
 
-// scriptExample returns the handler in the SDK's README.
-func scriptExample(t testing.TB) string {
+// scriptExample returns an example with handlers of the README of the SDK.
+func scriptExample(t testing.TB, n int) string {
 	t.Helper()
 	page, err := assemblyscript.Package.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, code, _ := strings.Cut(string(page), "```ts\n")
-	code, _, ok := strings.Cut(code, "```")
-	if !ok {
-		t.Fatal("the page of the SDK shows no handler")
+	blocks := strings.Split(string(page), "```ts\n")
+	if len(blocks) < n+2 {
+		t.Fatalf("the page of the SDK shows %d handlers", len(blocks)-1)
 	}
+	code, _, _ := strings.Cut(blocks[n+1], "```")
 	return code
 }
 
@@ -249,7 +250,7 @@ func TestAssemblyScriptFunctionsThatReturnAResponseAreHandlers(t *testing.T) {
 		}
 	}
 	slices.Sort(answering)
-	want := []string{"assertion", "bill", "boom", "coded", "createOrder", "dice", "fetching", "floats", "fromElsewhere", "hoard", "keyLists", "list", "listOrders", "notANumber", "oneKey", "parts", "recurse", "texts", "unlike", "valid", "warm", "wholes"}
+	want := []string{"assertion", "bill", "boom", "coded", "createOrder", "createPost", "dice", "fetching", "floats", "fromElsewhere", "hoard", "keyLists", "list", "listOrders", "notANumber", "oneKey", "parts", "photo", "recurse", "texts", "unlike", "valid", "warm", "wholes"}
 	if !slices.Equal(answering, want) {
 		t.Errorf("the module's handlers are %v, want %v", answering, want)
 	}

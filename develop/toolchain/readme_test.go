@@ -46,8 +46,10 @@ func TestTheHandlersInReadmesBuild(t *testing.T) {
 		{"../../sdk/rust/README.md", "rust", 1, "handlers/orders/src/lib.rs", map[string]string{
 			"handlers/orders/Cargo.toml": strings.ReplaceAll(shown(t, "../../sdk/rust/README.md", "toml", 0), "../../sdk/rust", sdk("rust")),
 		}, "countdown"},
-		{"../../sdk/c/README.md", "c", 1, "handlers/countdown/countdown.c", nil, "countdown"},
-		{"../../sdk/c/README.md", "cpp", 1, "handlers/report/report.cc", nil, "report"},
+		{"../../sdk/c/README.md", "c", 1, "handlers/posts/posts.c", nil, "createPost photo"},
+		{"../../sdk/c/README.md", "cpp", 1, "handlers/pictures/pictures.cc", nil, "createPicture picture"},
+		{"../../sdk/c/README.md", "c", 2, "handlers/countdown/countdown.c", nil, "countdown"},
+		{"../../sdk/c/README.md", "cpp", 2, "handlers/report/report.cc", nil, "report"},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%d", strings.TrimPrefix(filepath.Dir(row.readme), ".."), row.language, row.block), func(t *testing.T) {
 			if row.language == "rust" {

@@ -18,13 +18,31 @@ func Shown(media string) bool {
 	return shown[media] || shown[group+"/*"]
 }
 
-// ContentType returns the Content-Type of a file with a media type: text is sent as UTF-8.
+// scripts are the JavaScript MIME types of the WHATWG's MIME Sniffing Standard: with another type and nosniff, no browser
+// runs a file as a script or a worker.
+var scripts = map[string]bool{
+	"application/ecmascript": true, "application/javascript": true, "application/x-ecmascript": true,
+	"application/x-javascript": true, "text/ecmascript": true, "text/javascript": true, "text/javascript1.0": true,
+	"text/javascript1.1": true, "text/javascript1.2": true, "text/javascript1.3": true, "text/javascript1.4": true,
+	"text/javascript1.5": true, "text/jscript": true, "text/livescript": true, "text/x-ecmascript": true,
+	"text/x-javascript": true,
+}
+
+// ContentType returns the Content-Type of a file with a media type: text is sent as UTF-8, and a script as plain text, so
+// that a page of the app cannot be made to run what a user has uploaded.
 func ContentType(media string) string {
+	if essence, _, _ := strings.Cut(media, ";"); scripts[strings.ToLower(strings.TrimSpace(essence))] {
+		return "text/plain; charset=utf-8"
+	}
 	if strings.HasPrefix(media, "text/") && !strings.Contains(media, ";") {
 		return media + "; charset=utf-8"
 	}
 	return media
 }
+
+// Sandboxed reports whether a browser must show a file of a media type without its scripts, forms and origin, if it shows
+// the file at all. PDF is not: browsers isolate it, and do not show it in a sandbox.
+func Sandboxed(media string) bool { return !Shown(media) && media != "application/pdf" }
 
 // AppendDisposition appends the value of a Content-Disposition (RFC 6266). kind is inline or attachment, name the name of
 // the file, which may have any characters: where it cannot be sent as it is, it is encoded (RFC 8187) beside a plain form

@@ -20,9 +20,22 @@ func TestWhatABrowserRunsIsNotShown(t *testing.T) {
 	}
 }
 
+func TestWhatABrowserRunsIsSandboxed(t *testing.T) {
+	for media, want := range map[string]bool{
+		"text/html": true, "image/svg+xml": true, "text/xml": true, "application/octet-stream": true,
+		"image/png": false, "text/plain": false, "application/pdf": false,
+	} {
+		if got := fileinfo.Sandboxed(media); got != want {
+			t.Errorf("%s: %t", media, got)
+		}
+	}
+}
+
 func TestTextIsSentAsUTF8(t *testing.T) {
 	for media, want := range map[string]string{
 		"text/plain": "text/plain; charset=utf-8", "text/plain; charset=x": "text/plain; charset=x", "image/png": "image/png",
+		"text/javascript": "text/plain; charset=utf-8", "application/javascript": "text/plain; charset=utf-8",
+		"Text/JavaScript ; charset=utf-8": "text/plain; charset=utf-8", "text/css": "text/css; charset=utf-8",
 	} {
 		if got := fileinfo.ContentType(media); got != want {
 			t.Errorf("%s: %s", media, got)

@@ -99,12 +99,12 @@ func (a *App) assets(s *schema.Schema) (trees map[string]*tree.Tree, found diag.
 				trees[dir], omitted[dir] = read, left
 			}
 		}
-		has := false
+		hasSPA := false
 		if trees[dir] != nil {
-			_, has = trees[dir].Lookup(declared.SPA)
+			_, hasSPA = trees[dir].Lookup(declared.SPA)
 		}
-		found.Append(declared.CheckFiles(wrong[dir], has))
-		found.Append(declared.NoteOmitted(omitted[dir]))
+		found.Append(declared.CheckFiles(wrong[dir], hasSPA))
+		found.Append(declared.WarnOmitted(omitted[dir]))
 	}
 	return trees, found
 }

@@ -15,14 +15,14 @@ import (
 	"runner.example/state/store"
 )
 
-// cutOffTime limits an operation with a node that did not answer lately.
-const cutOffTime = 30 * time.Second
+// cutOffTimeout limits a call of a node that did not answer lately.
+const cutOffTimeout = 30 * time.Second
 
-// whileReached is whileConnected, except that a node that is cut off has 30 seconds: it may have started since it was
-// asked last.
-func (n *Node) whileReached(ctx context.Context, name string) (_ context.Context, cancel context.CancelFunc) {
+// callContext is whileConnected, except that a node that is cut off has 30 seconds to answer: it may have started since
+// it was polled last.
+func (n *Node) callContext(ctx context.Context, name string) (_ context.Context, cancel context.CancelFunc) {
 	if n.isCutOff(name) {
-		return context.WithTimeout(ctx, cutOffTime)
+		return context.WithTimeout(ctx, cutOffTimeout)
 	}
 	return n.whileConnected(ctx, name)
 }
@@ -31,16 +31,16 @@ func (n *Node) whileReached(ctx context.Context, name string) (_ context.Context
 func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, error) {
 	peers := slices.DeleteFunc(n.nodes(ctx), func(p Peer) bool { return p.Name == n.id.Name })
 	n.mu.Lock()
-	slices.SortStableFunc(peers, func(a, b Peer) int { // those that answer first
+	slices.SortStableFunc(peers, func(a, b Peer) int { // the one that answered last is the first
 		return -cmp.Compare(n.states[a.Name].at.UnixNano(), n.states[b.Name].at.UnixNano())
 	})
 	n.mu.Unlock()
 	var failures []error
 	for _, p := range peers {
-		reached, cancel := n.whileReached(ctx, p.Name)
-		body, err := n.peerClient.open(reached, p.Address, opBlob, idArgument{d.String()})
+		callCtx, cancel := n.callContext(ctx, p.Name)
+		body, err := n.peerClient.open(callCtx, p.Address, opBlob, idArgument{d.String()})
 		if err == nil {
-			return &cancelledBody{body, cancel}, nil
+			return &cancelOnClose{body, cancel}, nil
 		}
 		cancel()
 		if fault.CodeOf(err) != fault.NotFound {
@@ -48,32 +48,33 @@ func (n *Node) fetchBlob(ctx context.Context, d store.Digest) (io.ReadCloser, er
 		}
 	}
 	if len(failures) > 0 {
-		return nil, fmt.Errorf("fetch a blob from other nodes: %w", errors.Join(failures...))
+		return nil, fmt.Errorf("fetch from other nodes: %w", errors.Join(failures...))
 	}
 	return nil, store.ErrNotFound
 }
 
-// cancelledBody is an answer whose context ends when it is closed.
-type cancelledBody struct {
+// cancelOnClose cancels the context of an answer when its body is closed.
+type cancelOnClose struct {
 	io.ReadCloser
 	cancel context.CancelFunc
 }
 
-func (b *cancelledBody) Close() error {
+func (b *cancelOnClose) Close() error {
 	defer b.cancel()
 	return b.ReadCloser.Close()
 }
 
-// spreadBlob has other voters store a blob that a node has, until a majority of the voters has it on disk. If etcd
-// runs elsewhere the cluster has no voters, and each node counts. The error names the nodes that do not have the blob.
-func (n *Node) spreadBlob(ctx context.Context, d store.Digest) error {
+// replicateBlob asks the voters to keep a blob, and returns when a majority of them has it on disk. If etcd runs
+// elsewhere the cluster has no voters, and each node counts as one. The error names the nodes that do not have the blob.
+func (n *Node) replicateBlob(ctx context.Context, d store.Digest) error {
 	nodes := n.nodes(ctx)
-	if voters := slices.DeleteFunc(slices.Clone(nodes), func(p Peer) bool { return p.Role != Voter }); len(voters) > 0 {
-		nodes = voters
+	voters := slices.DeleteFunc(slices.Clone(nodes), func(p Peer) bool { return p.Role != Voter })
+	if len(voters) == 0 {
+		voters = nodes
 	}
-	needed := len(nodes)/2 + 1
-	others := slices.DeleteFunc(nodes, func(p Peer) bool { return p.Name == n.id.Name })
-	if _, err := n.store.HasBlob(d); err == nil && len(others) < len(nodes) {
+	needed := len(voters)/2 + 1
+	others := slices.DeleteFunc(voters, func(p Peer) bool { return p.Name == n.id.Name })
+	if _, err := n.store.StatBlob(d); err == nil && len(others) < len(voters) {
 		needed--
 	}
 	if needed == 0 {
@@ -86,11 +87,11 @@ func (n *Node) spreadBlob(ctx context.Context, d store.Digest) error {
 	answers := make(chan answer, len(others))
 	for _, p := range others {
 		go func() {
-			asked, end := context.WithTimeout(n.life, prepareTime) // a minority may take longer than the commit
+			timed, end := context.WithTimeout(n.life, blobTimeout) // not ctx: a minority may take longer than the commit
 			defer end()
-			reached, cancel := n.whileReached(asked, p.Name)
+			callCtx, cancel := n.callContext(timed, p.Name)
 			defer cancel()
-			_, err := call[struct{}](reached, n.peerClient, p.Address, opKeepBlob, idArgument{d.String()})
+			_, err := call[struct{}](callCtx, n.peerClient, p.Address, opKeepBlob, idArgument{d.String()})
 			answers <- answer{p.Name, err}
 		}()
 	}
@@ -111,7 +112,10 @@ func (n *Node) spreadBlob(ctx context.Context, d store.Digest) error {
 	return fault.New(fault.Unavailable, "a file is not on a majority of the voters: %s", strings.Join(failures, "; "))
 }
 
-// sendBlob sends a file that this node has.
+// blobTimeout limits the transfer of a blob between two nodes.
+const blobTimeout = 5 * time.Minute
+
+// sendBlob sends a blob that this node has.
 func (l *listener) sendBlob(w http.ResponseWriter, r *http.Request, digest string) error {
 	d, err := store.ParseDigest(digest)
 	if err != nil {
@@ -122,19 +126,19 @@ func (l *listener) sendBlob(w http.ResponseWriter, r *http.Request, digest strin
 		return err
 	}
 	defer blob.Close()
-	extend(w, prepareTime)
+	extend(w, blobTimeout)
 	if _, err := io.Copy(w, blob); err != nil {
-		panic(http.ErrAbortHandler) // so that the other node sees that it is incomplete
+		panic(http.ErrAbortHandler) // so that the other node does not take the part for the whole
 	}
 	return nil
 }
 
-// keepBlob stores a blob that another node is about to name in a commit.
+// keepBlob stores a blob that a commit of another node is about to refer to.
 func (l *listener) keepBlob(w http.ResponseWriter, r *http.Request, digest string) error {
 	d, err := store.ParseDigest(digest)
 	if err != nil {
 		return fault.New(fault.Invalid, "%v", err)
 	}
-	extend(w, prepareTime)
+	extend(w, blobTimeout)
 	return l.node.store.KeepBlob(r.Context(), d)
 }

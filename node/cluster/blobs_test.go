@@ -38,7 +38,7 @@ func TestABlobIsOnAMajorityOfTheVotersBeforeItsCommit(t *testing.T) {
 	voters := []*member{first, second, third}
 	having := func(d store.Digest) (n int) {
 		for _, m := range voters {
-			if _, err := m.store.HasBlob(d); err == nil {
+			if _, err := m.store.StatBlob(d); err == nil {
 				n++
 			}
 		}
@@ -86,7 +86,7 @@ func TestANodeFetchesTheFilesThatItLacks(t *testing.T) {
 	edge := start(t, data)
 	gets := func(when string, d store.Digest) {
 		for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
-			if _, err := edge.store.HasBlob(d); err == nil {
+			if _, err := edge.store.StatBlob(d); err == nil {
 				return
 			}
 			if time.Now().After(end) {

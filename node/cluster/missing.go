@@ -3,6 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,24 +13,25 @@ import (
 )
 
 const (
-	// missingRound is how long after a complete look at the files of rows the next one begins, missingRetry the same
-	// when this node still lacks some.
-	missingRound = time.Hour
-	missingRetry = 30 * time.Second
-	// missingBatch is how many digests of new references are noted.
-	missingBatch = 1000
-	// fetchTime limits the fetch of one file.
-	fetchTime = time.Hour
+	// scanInterval is the time from a scan of all references to the next one, scanRetry the same while this node lacks
+	// files.
+	scanInterval = time.Hour
+	scanRetry    = 30 * time.Second
+	// maxReferenced limits the set of new references. Beyond it, the next scan finds them.
+	maxReferenced = 1000
+	// fetchTimeout limits the background fetch of one file.
+	fetchTimeout = time.Hour
 )
 
-// missingFiles are the files of rows that this node lacks. They are fetched in the background, and when they are asked for.
+// missingFiles are the files of rows that this node lacks. They are fetched in the background, or when a request needs
+// them.
 type missingFiles struct {
-	count atomic.Int64 // as of the last look
+	count atomic.Int64 // as of the last scan
 	wake  chan struct{}
 
-	mu       sync.Mutex
-	named    map[store.Digest]bool // by commits since they were taken
-	overflow bool                  // by more than named has
+	mu         sync.Mutex
+	referenced map[store.Digest]bool // by commits since the last call of take
+	overflow   bool                  // referenced lacks some
 }
 
 // fetchMissing fetches the files that this node lacks, until ctx ends.
@@ -40,93 +43,92 @@ func (n *Node) fetchMissing(ctx context.Context) {
 		}
 	})
 	defer stop()
-	look := time.NewTimer(0)
-	defer look.Stop()
+	scan := time.NewTimer(0)
+	defer scan.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-look.C:
-			n.lookForMissing(ctx)
+		case <-scan.C:
+			n.scanReferences(ctx)
 			if m.count.Load() > 0 {
-				look.Reset(missingRetry)
+				scan.Reset(scanRetry)
 			} else {
-				look.Reset(missingRound)
+				scan.Reset(scanInterval)
 			}
 		case <-m.wake:
-			named, overflow := m.take()
-			if lacks := n.fetchAll(ctx, named); (overflow || lacks > 0) && m.count.Swap(max(1, lacks)) == 0 {
-				look.Reset(missingRetry) // else it comes anyway
+			referenced, overflow := m.take()
+			missing := n.fetchAll(ctx, referenced)
+			if (overflow || missing > 0) && m.count.Swap(max(1, missing)) == 0 { // otherwise a retry is already scheduled
+				scan.Reset(scanRetry)
 			}
 		}
 	}
 }
 
+// note records that a commit refers to a blob.
 func (m *missingFiles) note(d store.Digest) {
 	m.mu.Lock()
-	if m.named == nil {
-		m.named = map[store.Digest]bool{}
+	if m.referenced == nil {
+		m.referenced = map[store.Digest]bool{}
 	}
-	if len(m.named) < missingBatch {
-		m.named[d] = true
+	if len(m.referenced) < maxReferenced {
+		m.referenced[d] = true
 	} else {
 		m.overflow = true
 	}
 	m.mu.Unlock()
 	select {
 	case m.wake <- struct{}{}:
-	default: // it has a value
+	default: // fetchMissing is already woken
 	}
 }
 
-// take returns the digests that were noted; overflow: there were more.
+// take returns the recorded digests, and removes them. overflow reports that there were more.
 func (m *missingFiles) take() (all []store.Digest, overflow bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for d := range m.named {
-		all = append(all, d)
-	}
-	overflow = m.overflow
-	m.named, m.overflow = nil, false
+	all, overflow = slices.Collect(maps.Keys(m.referenced)), m.overflow
+	m.referenced, m.overflow = nil, false
 	return all, overflow
 }
 
-// lookForMissing goes through the files of all rows, and fetches those that this node lacks.
-func (n *Node) lookForMissing(ctx context.Context) {
-	var lacks int64
+// scanReferences fetches the files of all rows that this node lacks, and counts those that are still missing.
+func (n *Node) scanReferences(ctx context.Context) {
+	var missing int64
 	for from := []byte(nil); ctx.Err() == nil; {
-		batch, next, err := n.store.BlobsNamed(ctx, from)
+		batch, next, err := n.store.ReferencedBlobs(ctx, from)
 		if err != nil {
 			if ctx.Err() == nil {
-				n.logger.Warn("files of rows not looked up; trying again later", "cause", err)
+				n.logger.Warn("scan for missing files failed; trying again later", "cause", err)
 			}
-			n.missing.count.Store(max(1, lacks))
+			n.missing.count.Store(max(1, missing))
 			return
 		}
-		lacks += n.fetchAll(ctx, batch)
+		missing += n.fetchAll(ctx, batch)
 		if next == nil {
-			n.missing.count.Store(lacks)
+			n.missing.count.Store(missing)
 			return
 		}
 		from = next
 	}
 }
 
-// fetchAll fetches those of the files that this node lacks, and returns how many it still lacks.
-func (n *Node) fetchAll(ctx context.Context, files []store.Digest) (lacks int64) {
+// fetchAll fetches those of the files that this node lacks, and returns how many are still missing.
+func (n *Node) fetchAll(ctx context.Context, files []store.Digest) (missing int64) {
 	for _, d := range files {
-		if _, err := n.store.HasBlob(d); !errors.Is(err, store.ErrNotFound) {
+		if _, err := n.store.StatBlob(d); !errors.Is(err, store.ErrNotFound) {
 			continue
 		}
-		fetching, cancel := context.WithTimeout(ctx, fetchTime)
-		err := n.store.FetchBlob(fetching, d)
+		timed, cancel := context.WithTimeout(ctx, fetchTimeout)
+		err := n.store.FetchBlob(timed, d)
 		cancel()
 		if err != nil {
-			lacks++
+			missing++
 			if ctx.Err() == nil {
-				n.logger.Debug("file not fetched; trying again later", "sha256", d.String(), "cause", err)
+				n.logger.Debug("file fetch failed; trying again later", "sha256", d.String(), "cause", err)
 			}
 		}
 	}
-	return lacks
+	return missing
 }

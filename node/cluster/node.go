@@ -308,7 +308,7 @@ func (n *Node) servers() (all []string) {
 
 // StoreOptions completes the options of the node's store.
 func (n *Node) StoreOptions(o *store.Options) {
-	o.Name, o.Node, o.FetchBlob, o.SpreadBlob = n.id.Name, true, n.fetchBlob, n.spreadBlob
+	o.Name, o.Node, o.FetchBlob, o.ReplicateBlob = n.id.Name, true, n.fetchBlob, n.replicateBlob
 	o.Log = func(after uint64, deliver func(uint64, []byte) error) store.SharedLog {
 		n.log = etcdlog.Open(etcdlog.Options{Client: n.client, After: after, Deliver: deliver, Logger: n.logger})
 		return n.log

@@ -82,7 +82,7 @@ type sweeper struct {
 }
 
 func (s sweeper) Write(p []byte) (int, error) {
-	if _, err := s.node.Store.HasBlob(s.delete); err == nil {
+	if _, err := s.node.Store.StatBlob(s.delete); err == nil {
 		if err := s.node.Store.DeleteBlob(s.delete); err != nil {
 			return 0, err
 		}

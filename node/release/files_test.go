@@ -52,7 +52,7 @@ func TestASweepKeepsTheFilesOfRows(t *testing.T) {
 		if err := r.Sweep(t.Context(), time.Now().Add(2*time.Hour)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := st.HasBlob(digest)
+		_, err := st.StatBlob(digest)
 		return err
 	}
 	do("insert", `{"into":"Post","values":{"photo":{"id":"`+file.ID+`"}}}`)

@@ -482,20 +482,20 @@ func TestABlobOfAnUploadIsNotSwept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blob, err := st.HasBlob(d)
+	blob, err := st.StatBlob(d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := r.Sweep(t.Context(), blob.Stored.Add(time.Hour-1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.HasBlob(d); err != nil {
+	if _, err := st.StatBlob(d); err != nil {
 		t.Errorf("before an hour has passed: %v", err)
 	}
 	if err := r.Sweep(t.Context(), blob.Stored.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.HasBlob(d); !errors.Is(err, store.ErrNotFound) {
+	if _, err := st.StatBlob(d); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("after an hour: %v", err)
 	}
 }

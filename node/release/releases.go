@@ -179,7 +179,7 @@ func (r *Releases) fetchRelease(ctx context.Context, m Manifest) error {
 func (r *Releases) storedBefore(files []File, oldest time.Time) (found []File, err error) {
 	for _, f := range files {
 		r.store.AdoptBlob(f.Digest) // it may be that of an upload, which ends without a row
-		blob, err := r.store.HasBlob(f.Digest)
+		blob, err := r.store.StatBlob(f.Digest)
 		switch {
 		case errors.Is(err, store.ErrNotFound) || err == nil && (blob.Size != f.Size || blob.Stored.Before(oldest)):
 			found = append(found, f)

@@ -96,7 +96,7 @@ func (r *Releases) named(ctx context.Context, all []Release) (map[store.Digest]b
 			if !IsTree(f.Name) {
 				continue
 			}
-			if _, err := r.store.HasBlob(f.Digest); errors.Is(err, store.ErrNotFound) {
+			if _, err := r.store.StatBlob(f.Digest); errors.Is(err, store.ErrNotFound) {
 				return nil, nil
 			}
 			files, err := r.readListing(ctx, f)

@@ -112,7 +112,7 @@ func (r *Releases) stored(ctx context.Context, m Manifest) (c contents, err erro
 		if !IsTree(f.Name) {
 			continue
 		}
-		if info, err := r.store.HasBlob(f.Digest); errors.Is(err, store.ErrNotFound) || err == nil && info.Size != f.Size {
+		if info, err := r.store.StatBlob(f.Digest); errors.Is(err, store.ErrNotFound) || err == nil && info.Size != f.Size {
 			continue // it is not known which blobs it names
 		}
 		files, err := r.readListing(ctx, f)
@@ -226,7 +226,7 @@ func (r *Releases) addTrees(ctx context.Context, m Manifest, files []FileData) e
 // damagedListings returns the listings among the files of a release that this node has and cannot read.
 func (r *Releases) damagedListings(ctx context.Context, m Manifest) (damaged []File, err error) {
 	for _, f := range m.Files {
-		if _, err := r.store.HasBlob(f.Digest); !IsTree(f.Name) || err != nil {
+		if _, err := r.store.StatBlob(f.Digest); !IsTree(f.Name) || err != nil {
 			continue
 		}
 		_, err := r.readListing(ctx, f)

@@ -295,7 +295,7 @@ func TestContentsOfATreeAreKeptWhileAReleaseIs(t *testing.T) {
 	if err := r.Sweep(t.Context(), later()); err == nil || !strings.Contains(err.Error(), "read build/app.tree of release "+second.ID) {
 		t.Errorf("with a damaged listing: %v", err)
 	}
-	if _, err := st.HasBlob(sha256.Sum256(old)); err != nil {
+	if _, err := st.StatBlob(sha256.Sum256(old)); err != nil {
 		t.Errorf("a content was deleted: %v", err)
 	}
 	if _, _, err := r.Read(t.Context(), second.ID); fault.CodeOf(err) != fault.Unavailable {
@@ -308,7 +308,7 @@ func TestContentsOfATreeAreKeptWhileAReleaseIs(t *testing.T) {
 	if err := r.Sweep(t.Context(), later()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := st.HasBlob(sha256.Sum256(old)); !errors.Is(err, store.ErrNotFound) {
+	if _, err := st.StatBlob(sha256.Sum256(old)); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("a content of a deleted release: %v", err)
 	}
 	if got := contentsOf(t, r, second.ID); !maps.Equal(got, contents) {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// Answer says how a request for a content is answered.
+// Answer is the answer to a request for content.
 type Answer struct {
 	// Status is 200, 206, 304, 412 or 416. Bytes are sent for the first two.
 	Status int
@@ -17,17 +17,17 @@ type Answer struct {
 	Range string
 	// Length is the length of the body.
 	Length int64
-	// Parts are what the body consists of.
+	// Parts make up the body, in this order.
 	Parts []Part
 }
 
-// Part is a piece of a body: Head, then Size bytes of the content from the byte From.
+// Part is a part of a body: Head, then Size bytes of the content, beginning at From.
 type Part struct {
 	Head       []byte
 	From, Size int64
 }
 
-// Answer answers the request for the content.
+// Answer evaluates the conditions and the ranges of a request.
 func (c *Content) Answer(r *Request) Answer {
 	if status := r.status(c); status != http.StatusOK {
 		return Answer{Status: status}
@@ -47,7 +47,7 @@ func (c *Content) Answer(r *Request) Answer {
 			Parts: []Part{{From: one.from, Size: one.size}},
 		}
 	default:
-		return c.several(ranges.list)
+		return c.multipart(ranges.list)
 	}
 }
 
@@ -56,8 +56,8 @@ func (c *Content) whole() Answer {
 	return Answer{Status: http.StatusOK, Type: c.Type, Length: c.Size, Parts: []Part{{Size: c.Size}}}
 }
 
-// several is the answer with a part for each range (RFC 9110, section 14.6).
-func (c *Content) several(ranges []byteRange) Answer {
+// multipart is the answer with a part for each range: multipart/byteranges (RFC 9110, section 14.6).
+func (c *Content) multipart(ranges []byteRange) Answer {
 	boundary := newBoundary()
 	a := Answer{
 		Status: http.StatusPartialContent, Type: "multipart/byteranges; boundary=" + boundary,
@@ -96,5 +96,5 @@ func (r byteRange) appendTo(b []byte, size int64) []byte {
 	return strconv.AppendInt(b, size, 10)
 }
 
-// newBoundary returns a boundary that no content has been made to contain: it is another one for each answer.
+// newBoundary returns a random boundary, so that nobody can write content that contains it.
 func newBoundary() string { return fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) }

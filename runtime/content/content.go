@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Source has the bytes of a content. It is an *os.File where that is possible: the kernel can send those itself.
+// Source is opened content. If it is an *os.File, the kernel can send it.
 type Source interface {
 	io.ReaderAt
 	io.Closer
@@ -25,23 +25,24 @@ func NewMemory(b []byte) *Memory { return &Memory{bytes.NewReader(b), b} }
 // Close implements Source.
 func (*Memory) Close() error { return nil }
 
-// Content describes what is sent. It is not changed by this package.
+// Content describes the bytes that can answer a request: the representation, as RFC 9110 calls it. This package does not
+// change it.
 type Content struct {
-	// Size is the number of bytes of its source.
+	// Size is in bytes.
 	Size int64
-	// Type is the Content-Type, with its charset.
+	// Type is the Content-Type, with the charset.
 	Type string
 	// ETag is the strong entity tag, with its quotes; empty: none.
 	ETag string
-	// Modified is when it was made, for Last-Modified; the zero time: unknown.
+	// Modified is the time for Last-Modified; zero: unknown.
 	Modified time.Time
-	// Encoding is the Content-Encoding; empty: none. Ranges are those of the encoded bytes.
+	// Encoding is the Content-Encoding; empty: none. Size and ranges count encoded bytes.
 	Encoding string
-	// Open opens the bytes. It is called once, and only if some are sent.
+	// Open opens the bytes. It is called at most once for each answer, and only if bytes are sent.
 	Open func() (Source, error)
 }
 
-// LastModified returns the value of the header of that name; empty: there is none.
+// LastModified returns the value of the Last-Modified header; empty: the time is unknown.
 func (c *Content) LastModified() string {
 	if !c.hasTime() {
 		return ""
@@ -49,5 +50,5 @@ func (c *Content) LastModified() string {
 	return c.Modified.UTC().Format(http.TimeFormat)
 }
 
-// hasTime reports whether the time of the content can be compared with a request's.
+// hasTime reports whether the time is known. As in net/http, the Unix epoch counts as unknown.
 func (c *Content) hasTime() bool { return !c.Modified.IsZero() && c.Modified.Unix() != 0 }

@@ -16,7 +16,7 @@ import (
 	"runner.example/runtime/content"
 )
 
-// modified has a part of a second, which headers do not have.
+// modified has a fraction of a second, which headers do not have.
 var modified = time.Date(2026, 3, 4, 5, 6, 7, 800, time.UTC)
 
 const (
@@ -46,7 +46,7 @@ func text(size int) []byte {
 	return b
 }
 
-// body puts the parts of an answer together.
+// body joins the parts of an answer.
 func body(t testing.TB, a content.Answer, of []byte) []byte {
 	t.Helper()
 	var b []byte
@@ -82,7 +82,7 @@ func parts(t testing.TB, contentType string, b []byte) (all []string) {
 	}
 }
 
-func TestRanges(t *testing.T) {
+func TestTheRangeHeaderChoosesTheBytes(t *testing.T) {
 	many := strings.Repeat("0-0,", 63)
 	for _, row := range []struct {
 		size   int
@@ -136,7 +136,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-func TestConditions(t *testing.T) {
+func TestConditionsDecideTheStatus(t *testing.T) {
 	for _, row := range []struct {
 		tag  string
 		h    headers
@@ -184,11 +184,11 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// differs are headers that net/http treats otherwise, and why.
+// differs matches Range headers for which net/http has another answer.
 var differs = []*regexp.Regexp{
-	regexp.MustCompile(`\+`),                        // a sign is not a digit
-	regexp.MustCompile(`[0-9]{18}`),                 // large numbers are numbers
-	regexp.MustCompile(`(^|[=,])\s*-\s*0+\s*(,|$)`), // the last 0 bytes do not exist
+	regexp.MustCompile(`\+`),                        // net/http accepts a sign
+	regexp.MustCompile(`[0-9]{18}`),                 // net/http refuses numbers above 2^63
+	regexp.MustCompile(`(^|[=,])\s*-\s*0+\s*(,|$)`), // net/http answers the last 0 bytes
 }
 
 // Whatever the headers are, the answer is that of http.ServeContent.

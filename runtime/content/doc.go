@@ -1,6 +1,5 @@
-// Package content decides which bytes of a content answer a request, by its conditions and ranges (RFC 9110, sections
-// 13 and 14), and which headers the answer has. It sends nothing: package front does.
+// Package content evaluates the conditions and ranges of a GET or HEAD request (RFC 9110, sections 13 and 14): which
+// status and headers the answer has, and which bytes of the content. Package front sends the answer.
 //
-// A content is known by its size, type and tag. Its bytes are opened only if they are sent, and are never in memory as
-// a whole.
+// The package needs only the size, type, ETag and time of a Content. It does not open or read its bytes.
 package content

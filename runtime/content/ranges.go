@@ -5,31 +5,31 @@ import (
 	"slices"
 )
 
-// maxRanges limits the ranges of one answer. A request for more gets the whole content.
+// maxRanges limits the ranges of one answer. A request for more is answered with all bytes.
 const maxRanges = 64
 
-// byteRange is a part of a content: size bytes at from.
+// byteRange is size bytes of the content, beginning at from.
 type byteRange struct{ from, size int64 }
 
-// rangesOf are the ranges that a Range header asks for.
-type rangesOf struct {
-	// ignored: the header has another unit, or asks for so much that the whole content is the better answer.
+// rangeSet is the value of a Range header.
+type rangeSet struct {
+	// ignored: send all bytes, because the header has another unit, too many ranges, or more bytes than the content.
 	ignored bool
-	// refused: the header is malformed, or the content has none of the ranges.
+	// refused: answer 416, because the header is malformed, or all ranges are beyond the content.
 	refused bool
 	list    []byteRange
 }
 
-// parseRanges reads a Range header (RFC 9110, section 14.2) for a content of that size.
-func parseRanges(header []byte, size int64) rangesOf {
+// parseRanges reads a Range header (RFC 9110, section 14.2) for content of that size.
+func parseRanges(header []byte, size int64) rangeSet {
 	const unit = "bytes="
 	if len(header) < len(unit) || !bytes.EqualFold(header[:len(unit)], []byte(unit)) {
-		return rangesOf{ignored: true}
+		return rangeSet{ignored: true}
 	}
 	var (
-		list  []byteRange
-		total int64
-		none  bool // the content does not have some range
+		list   []byteRange
+		total  int64
+		beyond bool // some range is beyond the content
 	)
 	for spec := range bytes.SplitSeq(header[len(unit):], []byte{','}) {
 		if spec = trimBlanks(spec); len(spec) == 0 {
@@ -38,33 +38,33 @@ func parseRanges(header []byte, size int64) rangesOf {
 		one, ok := parseRange(spec, size)
 		switch {
 		case !ok:
-			return rangesOf{refused: true}
+			return rangeSet{refused: true}
 		case one.size == 0:
-			none = true
+			beyond = true
 			continue
 		case len(list) == maxRanges:
-			return rangesOf{ignored: true}
+			return rangeSet{ignored: true}
 		}
 		list = append(list, one)
 		total += one.size
 	}
 	switch {
-	case len(list) == 0 && none:
-		return rangesOf{refused: size > 0, ignored: size == 0}
+	case len(list) == 0 && beyond:
+		return rangeSet{refused: size > 0, ignored: size == 0}
 	case len(list) == 0, total > size:
-		return rangesOf{ignored: true}
+		return rangeSet{ignored: true}
 	}
-	return rangesOf{list: list}
+	return rangeSet{list: list}
 }
 
-// parseRange reads one range. ok is false if it is malformed; a range that the content does not have has no bytes.
+// parseRange reads one range. ok is false if it is malformed. A range beyond the content has the size 0.
 func parseRange(spec []byte, size int64) (r byteRange, ok bool) {
 	first, last, found := bytes.Cut(spec, []byte{'-'})
 	first, last = trimBlanks(first), trimBlanks(last)
 	switch {
 	case !found:
 		return byteRange{}, false
-	case len(first) == 0: // the last bytes
+	case len(first) == 0: // -n: the last n bytes
 		n, ok := parseNumber(last)
 		n = min(n, size)
 		return byteRange{size - n, n}, ok
@@ -85,7 +85,7 @@ func parseRange(spec []byte, size int64) (r byteRange, ok bool) {
 	return byteRange{from, min(to, size-1) - from + 1}, true
 }
 
-// parseNumber reads a number of digits, at most 2^62.
+// parseNumber reads a decimal number. A number from 2^58 on is returned as 2^62, which is beyond all content.
 func parseNumber(s []byte) (n int64, ok bool) {
 	if len(s) == 0 || slices.ContainsFunc(s, func(c byte) bool { return c < '0' || c > '9' }) {
 		return 0, false

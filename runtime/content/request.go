@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Request is what the headers of a GET or HEAD say about the content that they ask for. Nil: the request has no such header.
+// Request has the conditional headers and the Range of a GET or HEAD request; nil: the request does not have the header.
 // Several lines of IfMatch or IfNoneMatch are joined with commas.
 type Request struct {
-	// HeadOnly: it is a HEAD, for which no ranges are defined.
+	// HeadOnly: the method is HEAD, which ignores Range.
 	HeadOnly bool
 
 	IfMatch, IfNoneMatch, IfModifiedSince, IfUnmodifiedSince, IfRange, Range []byte
 }
 
-// status evaluates the conditions in the order of RFC 9110, section 13.2.2. It returns 304, 412, or 200 if the content is
-// to be sent.
+// status evaluates the conditions in the order of RFC 9110, section 13.2.2. It returns 304, 412, or 200 to send the
+// content.
 func (r *Request) status(c *Content) int {
 	switch {
 	case len(r.IfMatch) > 0:
-		if !matches(r.IfMatch, c.ETag, false) {
+		if !matches(r.IfMatch, c.ETag, strongEqual) {
 			return http.StatusPreconditionFailed
 		}
 	case len(r.IfUnmodifiedSince) > 0 && c.hasTime():
@@ -30,7 +30,7 @@ func (r *Request) status(c *Content) int {
 	}
 	switch {
 	case len(r.IfNoneMatch) > 0:
-		if matches(r.IfNoneMatch, c.ETag, true) {
+		if matches(r.IfNoneMatch, c.ETag, weakEqual) {
 			return http.StatusNotModified
 		}
 	case len(r.IfModifiedSince) > 0 && c.hasTime():
@@ -41,7 +41,7 @@ func (r *Request) status(c *Content) int {
 	return http.StatusOK
 }
 
-// wantsRange reports whether the Range applies: If-Range, if there is one, names exactly this content.
+// wantsRange reports whether the Range applies: there is no If-Range, or it matches this content.
 func (r *Request) wantsRange(c *Content) bool {
 	if r.HeadOnly || len(r.Range) == 0 {
 		return false
@@ -50,14 +50,25 @@ func (r *Request) wantsRange(c *Content) bool {
 		return true
 	}
 	if tag, _ := cutTag(r.IfRange); tag != nil {
-		return c.ETag != "" && string(tag) == c.ETag // a weak one never is
+		return c.ETag != "" && strongEqual(tag, c.ETag)
 	}
 	since, ok := parseTime(r.IfRange)
 	return ok && c.hasTime() && since.Unix() == c.Modified.Unix()
 }
 
-// matches reports whether a list of entity tags has tag. The list ends where it is malformed. weak: W/"a" equals "a".
-func matches(list []byte, tag string, weak bool) bool {
+// strongEqual compares an entity tag with a strong one (RFC 9110, section 8.8.3.2): a weak tag never equals it.
+func strongEqual(a []byte, strong string) bool { return string(a) == strong }
+
+// weakEqual compares two entity tags, and ignores that the first is weak.
+func weakEqual(a []byte, strong string) bool {
+	return string(bytes.TrimPrefix(a, weakPrefix)) == strong
+}
+
+// weakPrefix begins weak entity tags.
+var weakPrefix = []byte("W/")
+
+// matches reports whether a list of entity tags has tag, or is *. What follows a malformed element is ignored.
+func matches(list []byte, tag string, equal func(a []byte, strong string) bool) bool {
 	for {
 		list = trimBlanks(list)
 		switch {
@@ -73,22 +84,19 @@ func matches(list []byte, tag string, weak bool) bool {
 		if other == nil {
 			return false
 		}
-		if weak {
-			other = bytes.TrimPrefix(other, []byte("W/"))
-		}
-		if tag != "" && string(other) == tag {
+		if tag != "" && equal(other, tag) {
 			return true
 		}
 		list = rest
 	}
 }
 
-// cutTag returns the entity tag that s begins with, with its quotes, and what follows; nil: it begins with none.
+// cutTag cuts the first entity tag off s; tag is nil if s does not begin with one.
 func cutTag(s []byte) (tag, rest []byte) {
 	s = trimBlanks(s)
 	start := 0
-	if bytes.HasPrefix(s, []byte("W/")) {
-		start = 2
+	if bytes.HasPrefix(s, weakPrefix) {
+		start = len(weakPrefix)
 	}
 	if len(s)-start < 2 || s[start] != '"' {
 		return nil, nil

@@ -106,9 +106,9 @@ func (x *Exchange) IsInParts() bool { return x.body.parts.next != partNone }
 // ReadTimeout is the time in which a request must arrive.
 func (x *Exchange) ReadTimeout() time.Duration { return x.srv.opt.ReadTimeout }
 
-// HoldBodyMemory counts n bytes of the memory for bodies, until the request is over. The error is fault.Overloaded if there
-// are not as many.
-func (x *Exchange) HoldBodyMemory(n int64) error {
+// ReserveBodyMemory reserves n bytes of the memory for bodies until the request is over. The error is fault.Overloaded if
+// fewer are free.
+func (x *Exchange) ReserveBodyMemory(n int64) error {
 	x.body.claimed += n
 	if x.srv.bodies.Add(n) > x.srv.opt.MaxBodyMemory {
 		x.srv.metrics.overload.With("bodies").Inc()

@@ -14,50 +14,48 @@ import (
 )
 
 const (
-	// copyBytes is the size of the buffer of a content that is not sent by the kernel.
+	// copyBytes is the size of the buffer for content that the kernel does not send.
 	copyBytes = 64 << 10
-	// copiedBytes is the largest body that is copied behind its head: fasthttp would need two writes for a larger one, and
+	// copiedBytes is the largest body that is copied behind its header: fasthttp would need two writes for a larger one, and
 	// two packets cost more than all else that a small answer needs.
 	copiedBytes = 2 << 10
-	// progressBytes is how much of a content a client must take within each write timeout.
+	// progressBytes is how many bytes of content a client must take within each write timeout.
 	progressBytes = 64 << 10
 )
 
-// sentContent is the body of an answer that is read while it is written.
-type sentContent struct {
+// contentBody is the body of an answer that is read from a source while it is sent.
+type contentBody struct {
 	source content.Source
-	file   *os.File // of source, if the kernel writes it to the connection; nil: it is read
+	file   *os.File // the file of source, if the kernel sends it; nil: source is read
 	parts  []content.Part
 	length int64 // of all parts
 }
 
-// SendContent sends the bytes of c as the body of r, or those that the request asks for, if the status of r is 200 and the
-// request is a GET or HEAD: then its conditions and ranges apply. r has no body and no code; of its headers, those that
-// describe the content are replaced. An answer of an unnamed age is not kept without revalidation: it gets Cache-Control:
-// no-cache unless r or the exchange says otherwise.
+// SendContent sends c as the body of r, which has no body and no code. For a GET or HEAD, and with the status 200, the
+// conditions and ranges of the request apply. Headers of r that describe the content are replaced. If neither r nor the
+// exchange decides about caching, the answer has Cache-Control: no-cache.
 //
 // If the content cannot be opened, SendContent returns the error, and the exchange has no answer yet. Otherwise it returns
-// nil, and the content is sent after handle has returned. WriteTimeout then limits the time in which the client takes each
-// 64 KiB, however long the whole content takes. A client that does not holds no memory of MaxAnswerMemory beyond a buffer
-// of 64 KiB, and no buffer at all where the kernel sends the file.
+// nil, and the content is sent after handle has returned. Each 64 KiB must then be taken within WriteTimeout; the whole
+// content may take any time. An answer uses at most 64 KiB of MaxAnswerMemory, and nothing if the kernel sends the file.
 func (x *Exchange) SendContent(r *abi.Response, c *content.Content) error {
 	a := x.contentAnswer(r.Status, c)
-	var body []byte
-	var sent *sentContent
+	var small []byte
+	var body *contentBody
 	if a.Length > 0 && !x.framing.headOnly {
 		var err error
-		if body, sent, err = x.openContent(c, &a); err != nil {
+		if small, body, err = x.openContent(c, &a); err != nil {
 			return err
 		}
 	}
 	switch a.Status {
 	case http.StatusPreconditionFailed:
-		x.refuseContent(r, fault.PreconditionFailed)
+		x.sendContentError(r, fault.PreconditionFailed)
 	case http.StatusRequestedRangeNotSatisfiable:
 		x.AddHeader("Content-Range", []byte(a.Range))
-		x.refuseContent(r, fault.RangeNotSatisfiable)
+		x.sendContentError(r, fault.RangeNotSatisfiable)
 	default:
-		x.sendContent(r, c, &a, body, sent)
+		x.sendContent(r, c, &a, small, body)
 	}
 	return nil
 }
@@ -84,13 +82,13 @@ func (x *Exchange) contentAnswer(status int, c *content.Content) content.Answer 
 		case "if-range":
 			r.IfRange = l.Value
 		case "range":
-			r.Range = joinList(r.Range, l.Value) // two lines are not valid
+			r.Range = joinList(r.Range, l.Value) // two lines join to an invalid header
 		}
 	}
 	return c.Answer(&r)
 }
 
-// joinList returns the list with another line of it.
+// joinList adds another line of a header that is a list.
 func joinList(list, line []byte) []byte {
 	if list == nil {
 		return line
@@ -98,9 +96,9 @@ func joinList(list, line []byte) []byte {
 	return bytes.Join([][]byte{list, line}, []byte(", "))
 }
 
-// openContent opens the bytes. It returns the body of an answer that is small; of others it takes the buffer that they need.
-// One part of a content in memory is not copied.
-func (x *Exchange) openContent(c *content.Content, a *content.Answer) (body []byte, sent *sentContent, err error) {
+// openContent opens the bytes. It returns the whole of a small body, which is not copied if it is one part of content in
+// memory; for a large one it allocates the buffer.
+func (x *Exchange) openContent(c *content.Content, a *content.Answer) (small []byte, body *contentBody, err error) {
 	source, err := c.Open()
 	if err != nil {
 		return nil, nil, err
@@ -112,28 +110,28 @@ func (x *Exchange) openContent(c *content.Content, a *content.Answer) (body []by
 		}
 	}
 	if a.Length <= keptBodyBytes {
-		body, err = readParts(source, a)
-		_ = source.Close() // it was only read
-		return body, nil, err
+		small, err = readParts(source, a)
+		_ = source.Close() // only read
+		return small, nil, err
 	}
-	s := &sentContent{source: source, parts: a.Parts, length: a.Length}
+	body = &contentBody{source: source, parts: a.Parts, length: a.Length}
 	switch f := source.(type) {
 	case *os.File:
-		s.file = f
+		body.file = f
 	case interface{ File() *os.File }:
-		s.file = f.File()
+		body.file = f.File()
 	}
 	if direct == nil {
-		s.file = nil
+		body.file = nil
 	}
-	if s.file == nil && x.BodyMemory(int(min(copyBytes, a.Length))) == nil {
+	if body.file == nil && x.BodyMemory(int(min(copyBytes, a.Length))) == nil {
 		_ = source.Close()
 		return nil, nil, fault.New(fault.Overloaded, "")
 	}
-	return nil, s, nil
+	return nil, body, nil
 }
 
-// readParts returns all bytes of the answer.
+// readParts returns the whole body.
 func readParts(source content.Source, a *content.Answer) ([]byte, error) {
 	b := make([]byte, 0, a.Length)
 	for _, p := range a.Parts {
@@ -141,15 +139,15 @@ func readParts(source content.Source, a *content.Answer) ([]byte, error) {
 		start := len(b)
 		b = b[:start+int(p.Size)]
 		if n, err := source.ReadAt(b[start:], p.From); int64(n) < p.Size {
-			return nil, fmt.Errorf("read %d bytes of a content at %d: %w", p.Size, p.From, err)
+			return nil, fmt.Errorf("read %d bytes of content at %d: %w", p.Size, p.From, err)
 		}
 	}
 	return b, nil
 }
 
-// refuseContent sends a problem with the headers of r. No cache may keep it, whatever r says of the content: one that did
-// would answer others with it, who ask for the content without a condition.
-func (x *Exchange) refuseContent(r *abi.Response, code fault.Code) {
+// sendContentError sends a problem with the headers of r, and forbids to cache it: from a cache, it would also answer
+// requests without the condition.
+func (x *Exchange) sendContentError(r *abi.Response, code fault.Code) {
 	x.NoStore = true
 	outcome, _ := fault.OutcomeOf(code)
 	problem := *r
@@ -157,8 +155,8 @@ func (x *Exchange) refuseContent(r *abi.Response, code fault.Code) {
 	x.Send(&problem)
 }
 
-// sendContent begins the answer a with the bytes of body or sent. Without both, none follow the head.
-func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.Answer, body []byte, sent *sentContent) {
+// sendContent begins the answer a. Its body is small or body; without both, no bytes follow the header.
+func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.Answer, small []byte, body *contentBody) {
 	whole := *r
 	whole.Status = a.Status
 	h := x.head(&whole)
@@ -187,21 +185,21 @@ func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.A
 	}
 	answer := &x.ctx.Response
 	switch {
-	case len(body) > copiedBytes && x.conn.direct() != nil:
-		x.conn.sendBody(x, body)
-	case len(body) > 0:
-		answer.SetBodyRaw(body)
-	case sent == nil && a.Length > 0: // HEAD
+	case len(small) > copiedBytes && x.conn.direct() != nil:
+		x.conn.sendBody(x, small)
+	case len(small) > 0:
+		answer.SetBodyRaw(small)
+	case body == nil && a.Length > 0: // HEAD
 		answer.SetBodyStream((*answerBody)(x.conn), int(a.Length))
-	case sent != nil:
+	case body != nil:
 		c := x.conn
 		answer.SetBodyStream((*answerBody)(c), int(a.Length)) // which closes the previous one
-		c.answer = largeAnswer{content: sent, address: c.unsentAddress(x), backlog: x.srv.backlog}
+		c.answer = largeAnswer{content: body, address: c.unsentAddress(x), backlog: x.srv.backlog}
 		c.answer.memory, x.memory = x.memory, nil
 	}
 }
 
-// sendFile lets the kernel write the content.
+// sendFile has the kernel send the content.
 func (c *conn) sendFile(direct *socket.Writer) error {
 	err := c.writeParts(func(head []byte, more bool) (int, error) {
 		if more {
@@ -212,12 +210,12 @@ func (c *conn) sendFile(direct *socket.Writer) error {
 		return direct.SendFile(c.answer.content.file, from, size)
 	})
 	if err != nil {
-		c.reset() // otherwise the kernel would keep for minutes what it still has
+		c.reset() // otherwise the kernel would keep unsent bytes for minutes
 	}
 	return err
 }
 
-// copyContent writes the content by its buffer.
+// copyContent reads the content into its buffer and sends it.
 func (c *conn) copyContent() error {
 	a := &c.answer
 	return c.writeParts(func(head []byte, _ bool) (int, error) {
@@ -225,15 +223,15 @@ func (c *conn) copyContent() error {
 	}, func(from, size int64) (int64, error) {
 		b := a.memory[:min(int64(len(a.memory)), size)]
 		if n, err := a.content.source.ReadAt(b, from); n < len(b) {
-			return 0, fmt.Errorf("read a content: %w", err)
+			return 0, fmt.Errorf("read content: %w", err)
 		}
 		n, err := c.send(b)
 		return int64(n), err
 	})
 }
 
-// writeParts writes the head and the parts of the answer. Each time that the client has taken progressBytes, the write
-// timeout begins again.
+// writeParts writes the header and the parts of the answer. The write timeout begins again each time the client has taken
+// progressBytes.
 func (c *conn) writeParts(write func(head []byte, more bool) (int, error), send func(from, size int64) (int64, error)) error {
 	a := &c.answer
 	left := int64(progressBytes)

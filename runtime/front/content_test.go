@@ -152,8 +152,7 @@ func ask(t *testing.T, client *http.Client, method, url string, headers ...strin
 	return answer{res, string(b)}
 }
 
-// A refusal is not the content: a cache that kept it for as long as the content may be kept would give it to others.
-func TestARefusalOfAContentIsNotCached(t *testing.T) {
+func TestAnErrorInPlaceOfContentIsNotCached(t *testing.T) {
 	s := store(t, 100, fromReader)
 	server := serve(t, front.Options{}, func(x *front.Exchange) {
 		r := &abi.Response{Status: 200, Headers: pairs("cache-control", "public, max-age=31536000, immutable", "cdn-cache-control", "max-age=60")}
@@ -180,7 +179,7 @@ func TestARefusalOfAContentIsNotCached(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 }
 
-func TestAContentIsSentAsAWholeAndInRanges(t *testing.T) {
+func TestContentIsSentAsAWholeAndInRanges(t *testing.T) {
 	contents(t, func(t *testing.T, s *stored, client *http.Client, url string) {
 		size := len(s.bytes)
 		for _, method := range []string{"GET", "HEAD", "GET", "POST"} {
@@ -250,7 +249,7 @@ func TestAContentIsSentAsAWholeAndInRanges(t *testing.T) {
 	})
 }
 
-func TestAContentThatCannotBeOpenedHasNoAnswerYet(t *testing.T) {
+func TestContentThatCannotBeOpenedHasNoAnswerYet(t *testing.T) {
 	a := answered(t, func(x *front.Exchange) {
 		c := content.Content{Size: 5, Open: func() (content.Source, error) { return nil, fs.ErrNotExist }}
 		if err := x.SendContent(&abi.Response{Status: 200}, &c); !errors.Is(err, fs.ErrNotExist) || x.Status() != 0 {
@@ -263,8 +262,8 @@ func TestAContentThatCannotBeOpenedHasNoAnswerYet(t *testing.T) {
 	}
 }
 
-// A client must see that a content ended too early.
-func TestAContentThatIsTooShortBreaksTheConnection(t *testing.T) {
+// A client must notice that content ended too early.
+func TestContentThatIsTooShortBreaksTheConnection(t *testing.T) {
 	for _, kind := range []string{fromReader, fromFile, fromMemory} {
 		for _, have := range []int{100, 200_000} { // the first is known before the head is sent
 			s := store(t, have, kind)
@@ -290,8 +289,8 @@ func TestAContentThatIsTooShortBreaksTheConnection(t *testing.T) {
 	}
 }
 
-// The cache headers are those of every other answer.
-func TestAContentIsCachedAsItsRouteSays(t *testing.T) {
+// The rules are those of all other answers.
+func TestContentIsCachedAsItsRouteSays(t *testing.T) {
 	s := store(t, 10, fromReader)
 	for _, row := range []struct {
 		private, unshared, never bool
@@ -320,7 +319,7 @@ func TestAContentIsCachedAsItsRouteSays(t *testing.T) {
 	}
 }
 
-func TestASlowClientOfAContentMustMakeProgress(t *testing.T) {
+func TestASlowClientOfContentMustMakeProgress(t *testing.T) {
 	const limit = 10 * time.Second
 	s := store(t, 1<<20, fromReader)
 	bubbleOf(t, front.Options{WriteTimeout: limit}, s.handler(t), func(t *testing.T, dial func() net.Conn) {

@@ -29,7 +29,7 @@ type largeAnswer struct {
 	// headOver: the next write ends the head. begun: writeAnswer was called.
 	headOver, begun bool
 	// content has the bytes of the answer in place of body, and memory is their buffer; nil: they are in body.
-	content *sentContent
+	content *contentBody
 	// address is what the bytes count for; the zero Addr: none.
 	address netip.Addr
 

@@ -1,9 +1,9 @@
-// Package upload reads the body of a request that uploads files, as it arrives: multipart/form-data (RFC 7578), or the
-// bytes of one file.
+// Package upload reads the body of a request that uploads files: multipart/form-data (RFC 7578), or the bytes of one
+// file. It reads the body as it arrives.
 //
-// Texts are kept in memory, and are limited together with the heads of the parts. The contents of files go to a Put, a
-// part at a time, and are never in memory as a whole. So the memory of a body does not depend on its length. The number of parts
-// and the length of each head are limited, and the work for each byte is constant.
+// Fields are kept in memory, up to a limit. The contents of files go to a Put in pieces. So the memory for a body does not
+// depend on its length. The number of parts and the length of their headers are limited too, and the work for each byte
+// is constant.
 //
-// Files have the names and the types of package fileinfo. What the client declares is only reported.
+// Package fileinfo decides the name and the type of a file. The type that the client declares is only reported.
 package upload

@@ -20,50 +20,52 @@ const (
 	// MaxParts limits the parts of a form, MaxFiles those that are files.
 	MaxParts = 256
 	MaxFiles = 64
-	// MaxText limits the names and values of all fields together, in bytes.
-	MaxText = 1 << 20
-	// MaxName limits the name of a field, in bytes.
-	MaxName = 255
-	// MaxHead limits the boundary and the header of a part, and what comes before the first part, in bytes. One buffer more may be read.
-	MaxHead = 16 << 10
-	// MaxBoundary limits the boundary, as RFC 2046 does.
+	// MaxFieldBytes limits the names and values of all fields together.
+	MaxFieldBytes = 1 << 20
+	// MaxNameBytes limits the name of a field.
+	MaxNameBytes = 255
+	// MaxHeaderBytes limits the boundary and the header of a part, and the preamble. One buffer more may be read.
+	MaxHeaderBytes = 16 << 10
+	// MaxBoundary is the limit of RFC 2046.
 	MaxBoundary = 70
 )
 
-// Memory is what reading a body takes, beside its texts, in bytes: two buffers, and those of the parser and of the Put.
+// Memory is the number of bytes that Read needs beside the fields: for two buffers of its own, and for those of the parser
+// and of the Put.
 const Memory = bufferBytes + 64<<10
 
 // bufferBytes is the size of the buffer that receives the body.
 const bufferBytes = 32 << 10
 
-// firstValueBytes is the size of the buffer for values, which grows.
+// firstValueBytes is the first size of the buffer for values.
 const firstValueBytes = 4 << 10
 
-// Field is a text of a form.
+// Field is a form field that is not a file.
 type Field struct{ Name, Value string }
 
-// Part describes a file of a body, whose contents a Put stores.
-type Part struct {
-	// Field is the name of the part; empty for a body that is one file.
+// File describes a file of a body.
+type File struct {
+	// Field is the name of the form field; empty for a body that is one file.
 	Field string
 	// Name and Type are those of package fileinfo.
 	Name, Type string
-	// Declared is the media type that the client has declared, in lower case without parameters; empty: none.
+	// Declared is the media type that the client declares, in lower case and without parameters; empty: none.
 	Declared string
 }
 
-// Put stores the contents of a file, which it reads to their end.
-type Put func(ctx context.Context, part Part, contents io.Reader) error
+// Put stores a file. It reads contents to the end.
+type Put func(ctx context.Context, f File, contents io.Reader) error
 
-// Hold counts bytes of memory that texts take beside Memory, before they are read. Its error ends the body.
-type Hold func(bytes int64) error
+// Reserve reserves memory for fields, in addition to Memory, before they are read. If it fails, Read stops and returns its
+// error.
+type Reserve func(bytes int64) error
 
 var (
-	errHead     = fault.New(fault.InvalidRequest, "a part of the form has a header of more than %d KiB", MaxHead>>10)
+	errHeader   = fault.New(fault.InvalidRequest, "a part of the form has a header of more than %d KiB", MaxHeaderBytes>>10)
 	errNoHeader = fault.New(fault.InvalidRequest, "each part of the form needs one Content-Disposition: form-data with a name")
-	errName     = fault.New(fault.InvalidRequest, "the name of each part of the form must be UTF-8 of at most %d bytes", MaxName)
-	errText     = fault.New(fault.BodyTooLarge, "the fields of the form have more than %d KiB in all; files do not count", MaxText>>10)
-	errUTF8     = fault.New(fault.InvalidRequest, "a field of the form is not UTF-8: a file needs a filename")
+	errName     = fault.New(fault.InvalidRequest, "the name of each part of the form must be UTF-8 of at most %d bytes", MaxNameBytes)
+	errFields   = fault.New(fault.BodyTooLarge, "the fields of the form have more than %d KiB together; files do not count", MaxFieldBytes>>10)
+	errUTF8     = fault.New(fault.InvalidRequest, "a field of the form is not UTF-8: send a file with a filename")
 	errParts    = fault.New(fault.BodyTooLarge, "the form has more than %d parts", MaxParts)
 	errFiles    = fault.New(fault.BodyTooLarge, "the form has more than %d files", MaxFiles)
 	errEncoded  = fault.New(fault.UnsupportedEncoding, "a part of the form has a Content-Transfer-Encoding: send its bytes as they are")
@@ -71,11 +73,11 @@ var (
 	errOther    = fault.New(fault.UnsupportedEncoding, "the body is of another multipart type: send multipart/form-data, or the bytes of one file")
 )
 
-// Read reads a body to its end. It returns the fields in their order, and calls put for each file. A body that is not
-// multipart is one file; without any byte it is none. The errors of a body that is not valid are faults; those of body,
-// put and hold are returned unchanged, the body's first.
-func Read(ctx context.Context, body io.Reader, contentType string, put Put, hold Hold) ([]Field, error) {
-	r := &reader{ctx: ctx, put: put, hold: hold, source: source{body: bufio.NewReaderSize(body, bufferBytes), left: -1}}
+// Read reads a body to the end. It calls put for each file, and returns the fields in their order. A body that is not
+// multipart is one file, or no file if it is empty. If the body is not valid, the error is a fault. Errors of body, put
+// and reserve are returned unchanged; if several fail, that of body.
+func Read(ctx context.Context, body io.Reader, contentType string, put Put, reserve Reserve) ([]Field, error) {
+	r := &reader{ctx: ctx, put: put, reserve: reserve, source: source{body: bufio.NewReaderSize(body, bufferBytes), left: -1}}
 	err := r.read(contentType)
 	if r.source.err != nil {
 		err = r.source.err
@@ -86,23 +88,23 @@ func Read(ctx context.Context, body io.Reader, contentType string, put Put, hold
 	return r.fields, nil
 }
 
-// source is a body. While the parser of forms reads a head, it yields only left bytes more.
+// source reads a body for the parser of forms.
 type source struct {
 	body *bufio.Reader
-	left int   // -1: any number
+	left int   // the bytes that a header may still have; -1: no limit
 	err  error // of the body, except io.EOF
-	// form: the body is a form. Its end is then a line end and an error, because the parser would take the end of the
-	// body within the header of a part for the end of the form.
+	// form: the source ends with a line end and then io.ErrUnexpectedEOF. At io.EOF the parser would accept a form that
+	// ends within the header of a part.
 	form, ended bool
-	tail        []byte // the last bytes of a form, in which the line of the last boundary is
+	tail        []byte // the last bytes of a form: they include the line of the last boundary
 }
 
-// tailBytes is more than the line of a boundary has.
+// tailBytes is more than the longest line of a boundary has.
 const tailBytes = 2 * MaxBoundary
 
 func (s *source) Read(p []byte) (int, error) {
 	if s.left == 0 {
-		return 0, errHead
+		return 0, errHeader
 	}
 	if s.left > 0 {
 		p = p[:min(len(p), s.left)]
@@ -127,7 +129,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lineEnd is that of the last line: some clients write lines without a carriage return, and the parser accepts that.
+// lineEnd returns the line end of the last line: the parser also accepts lines without a carriage return.
 func (s *source) lineEnd() string {
 	if at := bytes.LastIndexByte(s.tail, '\n'); at == 0 || at > 0 && s.tail[at-1] != '\r' {
 		return "\n"
@@ -137,22 +139,22 @@ func (s *source) lineEnd() string {
 
 // reader is the state of Read.
 type reader struct {
-	ctx    context.Context
-	put    Put
-	hold   Hold
-	source source
-	fields []Field
-	text   int    // bytes of fields
-	value  []byte // the buffer for the value of a field
-	files  int
-	first  [fileinfo.SniffBytes]byte // of a file
+	ctx        context.Context
+	put        Put
+	reserve    Reserve
+	source     source
+	fields     []Field
+	fieldBytes int
+	value      []byte // the buffer for the value of a field
+	files      int
+	start      [fileinfo.SniffBytes]byte // of a file
 }
 
 func (r *reader) read(contentType string) error {
 	media, params, err := mime.ParseMediaType(contentType)
 	switch {
 	case !strings.HasPrefix(media, "multipart/"):
-		return r.readFile(Part{Declared: fileinfo.MediaType(contentType)}, &r.source, false)
+		return r.readFile(File{Declared: fileinfo.MediaType(contentType)}, &r.source, false)
 	case media != "multipart/form-data":
 		return errOther
 	case err != nil || params["boundary"] == "" || len(params["boundary"]) > MaxBoundary:
@@ -162,20 +164,20 @@ func (r *reader) read(contentType string) error {
 	if err := r.readForm(multipart.NewReader(&r.source, params["boundary"])); err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, r.source.body) // what comes after the last part
+	_, err = io.Copy(io.Discard, r.source.body) // the epilogue
 	return err
 }
 
 func (r *reader) readForm(form *multipart.Reader) error {
 	for parts := 0; ; parts++ {
-		r.source.left = MaxHead
+		r.source.left = MaxHeaderBytes
 		part, err := form.NextRawPart()
 		r.source.left = -1
 		switch {
 		case err == io.EOF:
 			return nil
-		case errors.Is(err, errHead) || errors.Is(err, multipart.ErrMessageTooLarge):
-			return errHead
+		case errors.Is(err, errHeader) || errors.Is(err, multipart.ErrMessageTooLarge):
+			return errHeader
 		case err != nil:
 			return malformed(err)
 		case parts == MaxParts:
@@ -187,7 +189,7 @@ func (r *reader) readForm(form *multipart.Reader) error {
 	}
 }
 
-// malformed is the fault of a form that the parser does not accept.
+// malformed returns the fault for a form that the parser does not accept.
 func malformed(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fault.New(fault.InvalidRequest, "the form ends before its last boundary")
@@ -205,7 +207,7 @@ func (r *reader) readPart(part *multipart.Part) error {
 	switch {
 	case err != nil || kind != "form-data" || !named:
 		return errNoHeader
-	case len(name) > MaxName || !utf8.ValidString(name):
+	case len(name) > MaxNameBytes || !utf8.ValidString(name):
 		return errName
 	}
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
@@ -217,34 +219,34 @@ func (r *reader) readPart(part *multipart.Part) error {
 	if !isFile {
 		return r.readField(name, part)
 	}
-	return r.readFile(Part{Field: name, Name: given, Declared: fileinfo.MediaType(part.Header.Get("Content-Type"))}, part, given != "")
+	return r.readFile(File{Field: name, Name: given, Declared: fileinfo.MediaType(part.Header.Get("Content-Type"))}, part, given != "")
 }
 
 func (r *reader) readField(name string, part *multipart.Part) error {
-	r.text += len(name)
+	r.fieldBytes += len(name)
 	value, err := r.readValue(part)
-	r.text += len(value)
+	r.fieldBytes += len(value)
 	switch {
 	case err != nil:
 		return err
-	case r.text > MaxText:
-		return errText
+	case r.fieldBytes > MaxFieldBytes:
+		return errFields
 	case !utf8.Valid(value):
 		return errUTF8
 	}
-	if err := r.hold(int64(len(name) + len(value))); err != nil {
+	if err := r.reserve(int64(len(name) + len(value))); err != nil {
 		return err
 	}
 	r.fields = append(r.fields, Field{name, string(value)})
 	return nil
 }
 
-// readValue returns the value of a field, valid until the next call, or more than the limit allows.
+// readValue returns the value of a field, valid until the next call. It stops when the value exceeds MaxFieldBytes.
 func (r *reader) readValue(part io.Reader) ([]byte, error) {
 	for value := r.value[:0]; ; {
 		if len(value) == cap(value) {
 			more := max(cap(value), firstValueBytes)
-			if err := r.hold(int64(more)); err != nil {
+			if err := r.reserve(int64(more)); err != nil {
 				return nil, err
 			}
 			r.value = append(make([]byte, 0, cap(value)+more), value...)
@@ -252,7 +254,7 @@ func (r *reader) readValue(part io.Reader) ([]byte, error) {
 		}
 		n, err := part.Read(value[len(value):cap(value)])
 		switch value = value[:len(value)+n]; {
-		case err == io.EOF || r.text+len(value) > MaxText:
+		case err == io.EOF || r.fieldBytes+len(value) > MaxFieldBytes:
 			return value, nil
 		case err != nil:
 			return nil, malformed(err)
@@ -260,11 +262,10 @@ func (r *reader) readValue(part io.Reader) ([]byte, error) {
 	}
 }
 
-// readFile reads a file. One without any byte is none, unless the client has named it: browsers send such a part for
-// a file that was not chosen.
-func (r *reader) readFile(p Part, contents io.Reader, named bool) error {
-	in := &whole{from: contents}
-	n, err := in.Read(r.first[:])
+// readFile reads a file. It ignores an empty file without a name, which browsers send for a file that was not chosen.
+func (r *reader) readFile(f File, contents io.Reader, named bool) error {
+	in := &fullReader{from: contents}
+	n, err := in.Read(r.start[:])
 	switch {
 	case err == io.EOF && !named:
 		return nil
@@ -274,33 +275,33 @@ func (r *reader) readFile(p Part, contents io.Reader, named bool) error {
 	if r.files++; r.files > MaxFiles {
 		return errFiles
 	}
-	p.Name, p.Type = fileinfo.Name(p.Name), fileinfo.Type(r.first[:n])
-	err = r.put(r.ctx, p, io.MultiReader(bytes.NewReader(r.first[:n]), in))
+	f.Name, f.Type = fileinfo.Name(f.Name), fileinfo.Type(r.start[:n])
+	err = r.put(r.ctx, f, io.MultiReader(bytes.NewReader(r.start[:n]), in))
 	if in.err != nil && in.err != io.EOF {
 		return in.err
 	}
 	return err
 }
 
-// whole fills what it reads into, unless the contents end before, so that files are not written in small parts.
-type whole struct {
+// fullReader fills the buffer of each Read, unless the contents end, so that files are not written in small pieces.
+type fullReader struct {
 	from io.Reader
-	err  error // io.EOF: the contents have ended; else a fault
+	err  error // io.EOF or a fault
 }
 
-func (w *whole) Read(p []byte) (n int, err error) {
-	for n < len(p) && w.err == nil {
+func (r *fullReader) Read(p []byte) (n int, err error) {
+	for n < len(p) && r.err == nil {
 		var got int
-		got, err = w.from.Read(p[n:])
+		got, err = r.from.Read(p[n:])
 		n += got
 		if err == io.EOF {
-			w.err = io.EOF
+			r.err = io.EOF
 		} else if err != nil {
-			w.err = malformed(err)
+			r.err = malformed(err)
 		}
 	}
-	if n > 0 && (w.err == nil || w.err == io.EOF) {
+	if n > 0 && (r.err == nil || r.err == io.EOF) {
 		return n, nil
 	}
-	return n, w.err
+	return n, r.err
 }

@@ -24,7 +24,7 @@ import (
 
 // kept is a file as put has got it.
 type kept struct {
-	upload.Part
+	upload.File
 	Size int64
 	Sum  [32]byte
 }
@@ -34,10 +34,10 @@ func sumOf(contents string) [32]byte { return sha256.Sum256([]byte(contents)) }
 // read reads a body, and hashes its files.
 func read(body io.Reader, contentType string) ([]upload.Field, []kept, error) {
 	var files []kept
-	fields, err := upload.Read(context.Background(), body, contentType, func(_ context.Context, p upload.Part, contents io.Reader) error {
+	fields, err := upload.Read(context.Background(), body, contentType, func(_ context.Context, f upload.File, contents io.Reader) error {
 		sum := sha256.New()
 		n, err := io.Copy(sum, contents)
-		file := kept{Part: p, Size: n}
+		file := kept{File: f, Size: n}
 		sum.Sum(file.Sum[:0])
 		files = append(files, file)
 		return err
@@ -47,10 +47,10 @@ func read(body io.Reader, contentType string) ([]upload.Field, []kept, error) {
 
 const form = "multipart/form-data; boundary=xyz"
 
-// lines ends each line as HTTP does.
+// lines ends each line with CR LF.
 func lines(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") }
 
-func TestAFormIsFieldsAndFiles(t *testing.T) {
+func TestAFormHasFieldsAndFiles(t *testing.T) {
 	body := lines(`preamble
 --xyz
 Content-Disposition: form-data; name="title"
@@ -84,9 +84,9 @@ epilogue`)
 	wantFields := []upload.Field{{"title", "Grüße\r\nfrom here"}, {"title", ""}}
 	png := "\x89PNG\r\n\x1a\n--xy\r\n-\r\n"
 	wantFiles := []kept{
-		{upload.Part{Field: "photo", Name: "größe.png", Type: "image/png", Declared: "text/html"}, int64(len(png)), sumOf(png)},
-		{upload.Part{Field: "photo", Name: "€.txt", Type: "text/plain"}, 6, sumOf("second")},
-		{upload.Part{Field: "empty", Name: "empty.txt", Type: "text/plain"}, 0, sumOf("")},
+		{upload.File{Field: "photo", Name: "größe.png", Type: "image/png", Declared: "text/html"}, int64(len(png)), sumOf(png)},
+		{upload.File{Field: "photo", Name: "€.txt", Type: "text/plain"}, 6, sumOf("second")},
+		{upload.File{Field: "empty", Name: "empty.txt", Type: "text/plain"}, 0, sumOf("")},
 	}
 	for name, in := range map[string]io.Reader{
 		"at once": strings.NewReader(body), "byte by byte": iotest.OneByteReader(strings.NewReader(body)),
@@ -111,7 +111,7 @@ func TestALineMayEndWithoutACarriageReturn(t *testing.T) {
 	}
 }
 
-func TestABodyThatIsNoFormIsOneFile(t *testing.T) {
+func TestABodyThatIsNotMultipartIsOneFile(t *testing.T) {
 	large := strings.Repeat("0123456789", 100_000)
 	for _, c := range []struct{ contentType, body, kind, declared string }{
 		{"image/png", "\x89PNG\r\n\x1a\n", "image/png", "image/png"},
@@ -121,7 +121,7 @@ func TestABodyThatIsNoFormIsOneFile(t *testing.T) {
 		{"no type", "x", "text/plain", ""},
 	} {
 		fields, files, err := read(iotest.HalfReader(strings.NewReader(c.body)), c.contentType)
-		want := []kept{{upload.Part{Name: "file", Type: c.kind, Declared: c.declared}, int64(len(c.body)), sumOf(c.body)}}
+		want := []kept{{upload.File{Name: "file", Type: c.kind, Declared: c.declared}, int64(len(c.body)), sumOf(c.body)}}
 		if err != nil || fields != nil || !reflect.DeepEqual(files, want) {
 			t.Errorf("%q: %v %v %+v, want %+v", c.contentType, err, fields, files, want)
 		}
@@ -131,13 +131,13 @@ func TestABodyThatIsNoFormIsOneFile(t *testing.T) {
 	}
 }
 
-// formOf has n parts with this header and these contents.
+// formOf returns a form of n parts with this header and these contents.
 func formOf(n int, disposition, contents string) string {
 	part := "--xyz\r\nContent-Disposition: " + disposition + "\r\n\r\n" + contents + "\r\n"
 	return strings.Repeat(part, n) + "--xyz--\r\n"
 }
 
-func TestWhatIsNotAFormIsRefused(t *testing.T) {
+func TestInvalidFormsAreRefused(t *testing.T) {
 	const field, file = `form-data; name="a"`, `form-data; name="a"; filename="b"`
 	cases := map[string]struct {
 		contentType, body string
@@ -166,8 +166,8 @@ func TestWhatIsNotAFormIsRefused(t *testing.T) {
 		"many headers":              {form, formOf(1, field+strings.Repeat("\r\na: b", 5000), "x"), fault.InvalidRequest},
 		"a long preamble":           {form, strings.Repeat("x\r\n", 10_000) + formOf(1, field, "x"), fault.InvalidRequest},
 		"a long line before":        {form, strings.Repeat("x", 30_000) + "\r\n" + formOf(1, field, "x"), fault.InvalidRequest},
-		"a large field":             {form, formOf(1, field, strings.Repeat("x", upload.MaxText)), fault.BodyTooLarge},
-		"large fields":              {form, formOf(2, field, strings.Repeat("x", upload.MaxText/2)), fault.BodyTooLarge},
+		"a large field":             {form, formOf(1, field, strings.Repeat("x", upload.MaxFieldBytes)), fault.BodyTooLarge},
+		"large fields":              {form, formOf(2, field, strings.Repeat("x", upload.MaxFieldBytes/2)), fault.BodyTooLarge},
 		"many fields":               {form, formOf(upload.MaxParts+1, field, "x"), fault.BodyTooLarge},
 		"many files":                {form, formOf(upload.MaxFiles+1, file, "x"), fault.BodyTooLarge},
 	}
@@ -179,7 +179,7 @@ func TestWhatIsNotAFormIsRefused(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"fields at the limit": formOf(upload.MaxParts, field, "x"), "files at the limit": formOf(upload.MaxFiles, file, "x"),
-		"text at the limit": formOf(1, field, strings.Repeat("x", upload.MaxText-1)),
+		"text at the limit": formOf(1, field, strings.Repeat("x", upload.MaxFieldBytes-1)),
 	} {
 		if _, _, err := read(strings.NewReader(body), form); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -187,7 +187,7 @@ func TestWhatIsNotAFormIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfTheBodyIsTheOneThatIsReturned(t *testing.T) {
+func TestTheErrorOfTheBodyIsReturnedFirst(t *testing.T) {
 	slow := fault.New(fault.RequestTimeout, "")
 	full := errors.New("the disk is full")
 	whole := formOf(3, `form-data; name="a"; filename="b"`, strings.Repeat("x", 50_000))
@@ -199,14 +199,14 @@ func TestTheErrorOfTheBodyIsTheOneThatIsReturned(t *testing.T) {
 		}
 	}
 	_, err := upload.Read(context.Background(), strings.NewReader(whole), form,
-		func(context.Context, upload.Part, io.Reader) error { return full }, func(int64) error { return nil })
+		func(context.Context, upload.File, io.Reader) error { return full }, func(int64) error { return nil })
 	if err != full {
 		t.Errorf("got %v, want the error of put", err)
 	}
 }
 
-// The memory of texts is counted before it is used: all that is kept of them, and the buffer for the longest.
-func TestTheMemoryOfTextsIsHeld(t *testing.T) {
+// The memory is that of all fields, and of the buffer for the longest one.
+func TestTheMemoryOfFieldsIsReservedBeforeItIsUsed(t *testing.T) {
 	none := errors.New("there is no more memory")
 	texts := []string{"", "a", strings.Repeat("x", 5000), strings.Repeat("y", 300_000), strings.Repeat("z", 300_000)}
 	var body strings.Builder

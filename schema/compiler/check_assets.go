@@ -16,13 +16,12 @@ import (
 // The limits of assets.
 const (
 	maxAssets        = 32
-	maxAssetDirBytes = 180 // the name of its listing in a release has a few more
+	maxAssetDirBytes = 180 // a release adds a few bytes for the name of the listing
 	maxHeaders       = 32
 	maxHeaderBytes   = 4 << 10 // of all names and values
 )
 
-// ownHeaders are the headers that the server writes for each file, in lower case. ownHeaderPrefixes are the beginnings of
-// others.
+// ownHeaders are the headers that only the server sets, in lower case. ownHeaderPrefixes are prefixes of further ones.
 var (
 	ownHeaders = []string{
 		"accept-ranges", "age", "allow", "alt-svc", "cache-control", "connection", "content-encoding", "content-length",
@@ -32,7 +31,7 @@ var (
 	ownHeaderPrefixes = []string{"access-control-", "ratelimit", "proxy-"}
 )
 
-// checkAssets checks a directory of assets, at the top or in a group. Schema.CheckFiles checks its files later.
+// checkAssets checks a directory of assets, at the top level or in a group. Assets.CheckFiles checks its files later.
 func (c *routeChecker) checkAssets(d *syntax.AssetsDecl, in group) {
 	c.settings.checkSettings(d.Settings, onAssets)
 	set := in.settings.with(d.Settings)
@@ -54,7 +53,7 @@ func (c *routeChecker) checkAssets(d *syntax.AssetsDecl, in group) {
 	}
 	if set.verify != nil {
 		c.Errorf("E574", d.Keyword,
-			"the group has verify:, which is about the bodies of requests and guards no file: move the assets out of the group, or guard it with auth:")
+			"assets are not allowed in a group with verify:, which checks the bodies of requests: move them out of the group, or protect them with auth:")
 	}
 	if set.auth != nil {
 		if auth, ok := c.effectiveAuth(set, d.Keyword, "E400", "assets"); ok {
@@ -72,7 +71,7 @@ func (c *routeChecker) checkAssets(d *syntax.AssetsDecl, in group) {
 	c.schema.Assets = append(c.schema.Assets, a)
 }
 
-// warnUnguardedDir warns if the files of a guarded directory have other paths too, which nothing guards.
+// warnUnguardedDir warns if the files of a directory with auth can also be loaded without a credential, at another path.
 func (c *routeChecker) warnUnguardedDir(guarded, open *schema.Assets) {
 	if guarded.Auth.None || !open.Auth.None || guarded.Dir == "" || guarded.Path == "" || open.Path == "" {
 		return
@@ -82,7 +81,7 @@ func (c *routeChecker) warnUnguardedDir(guarded, open *schema.Assets) {
 	if open.Dir == "" || !inside || path == guarded.Path+"/" { // of two directories, the one with the longer path answers
 		return
 	}
-	c.Warnf("W577", guarded.DirSpan, "the files of %s are guarded at %s, and anyone gets them at %s: keep them outside of the directory %s",
+	c.Warnf("W577", guarded.DirSpan, "the files of %s need a credential at %s, but not at %s: move them out of the directory %s",
 		guarded.Dir, guarded.Path, path, open.Dir)
 }
 
@@ -127,12 +126,12 @@ func (c *routeChecker) assetDir(a *schema.Assets, lit *syntax.Literal) {
 	case problem != "":
 		c.Errorf("E570", lit.Loc, "the directory of assets %s: write a path relative to the app directory, such as %q",
 			problem, cmp.Or(plainPath(lit.Text), "public"))
-	case len(lit.Text) > maxAssetDirBytes || !utf8.ValidString(lit.Text) ||
-		strings.ContainsFunc(lit.Text, func(r rune) bool { return !unicode.IsPrint(r) }):
-		c.Errorf("E570", lit.Loc, "the directory of assets has %d bytes or control characters: name one with at most %d bytes",
-			len(lit.Text), maxAssetDirBytes)
+	case len(lit.Text) > maxAssetDirBytes:
+		c.Errorf("E570", lit.Loc, "the path of the directory has %d bytes, and the limit is %d", len(lit.Text), maxAssetDirBytes)
+	case !utf8.ValidString(lit.Text) || strings.ContainsFunc(lit.Text, func(r rune) bool { return !unicode.IsPrint(r) }):
+		c.Errorf("E570", lit.Loc, "the path of the directory has control characters or is not UTF-8: name another directory")
 	case lit.Text == "build":
-		c.Errorf("E570", lit.Loc, "the directory build has the modules of the app: name another one, such as \"public\"")
+		c.Errorf("E570", lit.Loc, "the directory build is for the modules of the app: name another one, such as \"public\"")
 	default:
 		a.Dir, a.DirSpan = lit.Text, lit.Loc
 	}
@@ -155,12 +154,12 @@ func (c *routeChecker) assetHeaders(a *schema.Assets, s *syntax.RouteSetting) {
 		first, twice := taken.add(syntax.Ident{Node: f.Name.Node, Name: lower})
 		switch {
 		case name == "" || strings.ContainsFunc(name, func(r rune) bool { return !isToken(r) }):
-			c.Errorf("E573", f.Name.Loc, "%q is not the name of a header: it has letters, digits and -, such as \"Content-Security-Policy\"", name)
+			c.Errorf("E573", f.Name.Loc, "%q is not a valid header name: use letters, digits and -, as in \"Content-Security-Policy\"", name)
 		case twice:
 			c.Errorf("E573", f.Name.Loc, "header %s is already set at %s", name, report.At(f.Name.Loc, first))
 		case slices.Contains(ownHeaders, lower) ||
 			slices.ContainsFunc(ownHeaderPrefixes, func(prefix string) bool { return strings.HasPrefix(lower, prefix) }):
-			c.Errorf("E573", f.Name.Loc, "header %s is written by the server itself%s", name, headerRemedy(lower))
+			c.Errorf("E573", f.Name.Loc, "header %s is set by the server%s", name, headerRemedy(lower))
 		case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }):
 			c.Errorf("E573", f.Value.Loc, "the value of %s has a line break or another character that a header cannot have: write printable ASCII", name)
 		default:
@@ -176,7 +175,7 @@ func (c *routeChecker) assetHeaders(a *schema.Assets, s *syntax.RouteSetting) {
 	}
 }
 
-// headerRemedy says what sets a header that the server writes, to append to a message.
+// headerRemedy returns the end of a message about a header that only the server sets: what to write instead.
 func headerRemedy(lower string) string {
 	switch {
 	case strings.HasPrefix(lower, "access-control-"):
@@ -184,7 +183,7 @@ func headerRemedy(lower string) string {
 	case strings.HasPrefix(lower, "ratelimit"):
 		return ": write rateLimit:"
 	case lower == "cache-control" || lower == "expires":
-		return ": it follows from the names of the files, and from auth:"
+		return ": it follows from the names of the files and from auth:"
 	}
 	return ": remove it"
 }

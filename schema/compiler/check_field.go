@@ -77,8 +77,8 @@ func (c *fieldChecker) checkType(t *syntax.TypeRef) {
 	}
 }
 
-// refuseFiles reports the files among the fields of a type, or among parameters: clients send files in the body of a
-// request with `upload: on`, not in JSON.
+// refuseFiles refuses fields of type file in a type, or among parameters: clients do not send files in JSON, but as the
+// body of a request with `upload: on`.
 func (c *fieldChecker) refuseFiles(fields []*syntax.FieldDecl) {
 	for _, f := range fields {
 		if f.Type != nil {
@@ -90,7 +90,7 @@ func (c *fieldChecker) refuseFiles(fields []*syntax.FieldDecl) {
 func (c *fieldChecker) refuseFile(t *syntax.TypeRef) {
 	if t.Name.Name == "file" {
 		c.Errorf("E249", t.Loc,
-			"a file can be a field of an entity only: requests bring files with `upload: on`, and results have them in rows")
+			"file is only allowed in entities: requests send files to a route with `upload: on`, and results have them in rows")
 	}
 }
 

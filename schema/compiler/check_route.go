@@ -414,7 +414,7 @@ func (c *routeChecker) checkWatched(d *syntax.RouteDecl, set routeSettings) {
 	}
 }
 
-// checkUpload refuses what reads a body that is not in memory.
+// checkUpload refuses settings that need the body in memory, or a request without one.
 func (c *routeChecker) checkUpload(d *syntax.RouteDecl, set routeSettings) {
 	if !isWord(set.upload, "on") {
 		return
@@ -440,10 +440,10 @@ func (c *routeChecker) checkUpload(d *syntax.RouteDecl, set routeSettings) {
 	}
 }
 
-// fileSettings are the settings of routes that send a file: those that decide who may have it, and how often.
+// fileSettings are the settings of routes that send a file: who may get it, and how often.
 var fileSettings = []string{"auth", "rateLimit", "as", "csrf", "cors"}
 
-// checkFileTarget checks `file(Entity.field)`: what it names, and that the route needs no handler.
+// checkFileTarget checks a route with `file(Entity.field)`, which runs no handler.
 func (c *routeChecker) checkFileTarget(d *syntax.RouteDecl, set routeSettings, params []string) {
 	if d.Method.Name != "GET" {
 		c.Errorf("E434", d.Method.Loc, "file(…): only on GET routes, which answer HEAD too (write a handler for %s)", d.Method.Name)
@@ -468,7 +468,7 @@ func (c *routeChecker) checkFileTarget(d *syntax.RouteDecl, set routeSettings, p
 	c.checkFileField(d.File)
 }
 
-// checkFileField checks that the field of a target exists, and is a file.
+// checkFileField checks that the field exists and is a file.
 func (c *routeChecker) checkFileField(f *syntax.FileTarget) {
 	e := c.entity(f.Entity.Name)
 	if e == nil {

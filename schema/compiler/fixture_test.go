@@ -102,7 +102,7 @@ func (f fixture) check() diag.List {
 	}
 	if m := omitsLine.FindSubmatch(f.src.Text); m != nil && s != nil {
 		for _, a := range s.Assets {
-			found.Append(a.NoteOmitted(strings.Fields(string(m[1]))))
+			found.Append(a.WarnOmitted(strings.Fields(string(m[1]))))
 		}
 	}
 	if m := plainLine.FindSubmatch(f.src.Text); m != nil && s != nil {

@@ -10,6 +10,7 @@ export { console } from "./assembly/console";
 export { Context, Client, ApiKeys, ApiKey, ApiKeyPage, ApiKeyOptions, ApiKeyFilter, Auth, getContext } from "./assembly/context";
 export { Digest, digest, hmac, hmacWithKey, now, randomBytes, randomUUID, timingSafeEqual } from "./assembly/crypto";
 export { Fetch, FetchResponse, fetch, fetchAll } from "./assembly/fetch";
+export { FileWriter, FormField, SendOptions, StoredFile, UploadedFile, UploadedForm, createFile, sendFile } from "./assembly/files";
 export { call, fail, tryCall, HostError, Outcome } from "./assembly/host";
 export { EnqueuedJob, Job, JobOptions, Jobs } from "./assembly/jobs";
 export { Fields, fields, nil, parseJSON } from "./assembly/json";

@@ -247,6 +247,68 @@ const runner_pair *runner_pairs(int of, size_t *count);
 /* All query values of a name, as a list of strings. */
 runner_json *runner_query_all(const char *name);
 
+/* ---- Files ---------------------------------------------------------------------
+ *
+ *     RUNNER_HANDLER(createPost) {
+ *         runner_file photo = runner_form_file("photo");
+ *         if (!runner_given(photo.id)) return runner_bad_request("missing file: photo");
+ *         return runner_created(runner_row(runner_insert("Post", runner_object(
+ *             "title", runner_string(runner_form_text("title")),
+ *             "photo", runner_file_json(photo), NULL))), NULL);
+ *     }
+ */
+
+/* A file: the value of a field of type file, or one that the request has uploaded or made.
+ * The id of one that is absent is absent. */
+typedef struct runner_file {
+  runner_text id;
+  runner_text name;     /* a text for people, never a path */
+  runner_text type;     /* the media type, found from the bytes, without parameters */
+  int64_t size;         /* in bytes */
+  runner_text sha256;   /* the digest of the bytes, in hexadecimal digits */
+  runner_text field;    /* of a file of a form: the name of its field, empty for a body that is one file */
+  runner_text declared; /* of a file of a form: the media type that the client has declared, empty without one */
+} runner_file;
+
+/* What the client has uploaded, on a route with `upload: on`; elsewhere it fails as denied.
+ * The host is asked once. The files are gone after the request unless a row that is
+ * committed has them. */
+
+/* The first text of a field; absent without one. */
+runner_text runner_form_text(const char *name);
+/* All texts of a field, as a list of strings. */
+runner_json *runner_form_all(const char *name);
+/* The first file of a field. The name of a body that is one file is "". */
+runner_file runner_form_file(const char *field);
+/* All texts, and all files, in the order of the body. */
+const runner_pair *runner_form_fields(size_t *count);
+const runner_file *runner_form_files(size_t *count);
+
+/* The file of a row: runner_as_file(runner_member(row, "photo")). */
+runner_file runner_as_file(const runner_json *value);
+/* A file as the value of a field; null for one that is absent. Only the id counts when a row is written. */
+runner_json *runner_file_json(runner_file file);
+
+/* Makes a file. The type is found from the bytes; type names that of a text or of unknown
+ * bytes more closely, as "text/markdown", and may be NULL. The file is gone after the request
+ * unless a row that is committed has it. */
+runner_file runner_file_create(const char *name, const char *type, runner_text contents);
+/* Makes a file in parts:
+ *
+ *     int64_t writer = runner_file_open("orders.csv", "text/csv");
+ *     while (next_part(&part)) runner_file_write(writer, part.data, part.len);
+ *     runner_file order = runner_file_end(writer);
+ *
+ * Each part is sent at once: write more than a few bytes. No memory is kept for it. */
+int64_t runner_file_open(const char *name, const char *type);
+bool runner_file_write(int64_t writer, const void *bytes, size_t len);
+runner_file runner_file_end(int64_t writer);
+
+/* All bytes of a file. */
+runner_text runner_file_read(runner_file file);
+/* Reads bytes from an offset on, at most cap, and returns how many; 0 behind the end, or if it failed. */
+size_t runner_file_read_part(runner_file file, int64_t offset, void *to, size_t cap);
+
 /* ---- The context --------------------------------------------------------------- */
 
 /* The caller, as the host authenticated it; not in the headers. What it has not is
@@ -298,6 +360,7 @@ typedef struct runner_response {
   bool failure, failed, handed_on;
   runner_text code;     /* of a failure, when the handler gave one */
   runner_json *members; /* of a failure, when the handler gave some */
+  runner_json *file;    /* the arguments of file.send */
   struct runner_line *headers, *last;
 } runner_response;
 
@@ -328,6 +391,19 @@ runner_response runner_with_code(runner_response r, const char *code);
  * The runner writes type, title, status, detail, instance, code and requestId: with such
  * a name the answer is 500 handler_failed. */
 runner_response runner_with_member(runner_response r, const char *name, runner_json *value);
+/* How a file is sent. What is not set is chosen by the runner. */
+typedef struct runner_send_options {
+  int status;              /* 0: 200 */
+  const char *disposition; /* "inline" shows it in a browser, "attachment" saves it; by default inline
+                              for types that a browser shows without running them, such as pictures */
+  const char *name;        /* replaces the name of the file */
+  const char *cache;       /* the Cache-Control; by default that of the route */
+} runner_send_options;
+/* Answers with a file, or with the part of it that the request asks for. Its bytes do not
+ * come to the handler. Only the answer to a request can be a file.
+ *
+ *     return runner_send_file(photo, (runner_send_options){.disposition = "attachment"}); */
+runner_response runner_send_file(runner_file file, runner_send_options options);
 /* 500 handler_failed; the message goes to the log alone. */
 runner_response runner_fail(const char *format, ...) RUNNER_FORMAT(1, 2);
 /* The answer with one more header line. One that the host does not let pass makes
@@ -619,6 +695,7 @@ struct runner_state {
   runner_text why;
   runner_text operation, entity, field; /* of the failure */
   runner_json *context;
+  runner_json *form;
   runner_text raw;
   const char *handler;
 };
@@ -1923,18 +2000,26 @@ RUNNER_API runner_json *runner_webhook_verify(const char *scheme, const char *se
   return runner_call("webhooks.verify", runner_object("scheme", runner_str(scheme), "secret", runner_str(secret), NULL));
 }
 
-RUNNER_API runner_json *runner_bytes(runner_text bytes) {
+/* Appends bytes as base64. */
+RUNNER_API void runner_append_base64(runner_buffer *b, const void *bytes, size_t len) {
   static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  if (runner_is_utf8(bytes)) return runner_string(bytes.data ? bytes : runner_t(""));
-  runner_buffer b = {NULL, 0, 0, false};
-  const unsigned char *s = (const unsigned char *)bytes.data;
-  for (size_t i = 0; i < bytes.len; i += 3) {
-    size_t left = bytes.len - i;
+  const unsigned char *s = (const unsigned char *)bytes;
+  for (size_t i = 0; i < len; i += 3) {
+    size_t left = len - i;
     uint32_t n = (uint32_t)s[i] << 16 | (left > 1 ? (uint32_t)s[i + 1] << 8 : 0) | (left > 2 ? s[i + 2] : 0);
     char four[4] = {digits[n >> 18], digits[n >> 12 & 63], left > 1 ? digits[n >> 6 & 63] : '=', left > 2 ? digits[n & 63] : '='};
-    runner_append(&b, four, 4);
+    runner_append(b, four, 4);
   }
+}
+
+RUNNER_API runner_json *runner_base64(runner_text bytes) {
+  runner_buffer b = {NULL, 0, 0, false};
+  runner_append_base64(&b, bytes.data, bytes.len);
   return runner_object("base64", runner_string(runner_finish(&b)), NULL);
+}
+
+RUNNER_API runner_json *runner_bytes(runner_text bytes) {
+  return runner_is_utf8(bytes) ? runner_string(bytes.data ? bytes : runner_t("")) : runner_base64(bytes);
 }
 
 RUNNER_API int runner_base64_digit(char c) {
@@ -1944,25 +2029,37 @@ RUNNER_API int runner_base64_digit(char c) {
   return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-RUNNER_API runner_text runner_as_bytes(const runner_json *value) {
-  runner_text none = {NULL, 0}, t = runner_as_text(value);
-  if (t.data) return t;
-  t = runner_as_text(runner_member(value, "base64"));
-  if (!t.data || t.len % 4) return none;
-  size_t len = t.len;
-  while (len && t.len - len < 2 && t.data[len - 1] == '=') len--;
-  char *own = (char *)runner_alloc(len / 4 * 3 + 3), *to = own;
+/* Whether a text can be base64: its length is that of whole groups. *len becomes that of its digits. */
+RUNNER_API bool runner_base64_digits(runner_text t, size_t *len) {
+  *len = t.len;
+  while (*len && t.len - *len < 2 && t.data[*len - 1] == '=') (*len)--;
+  return t.data && t.len % 4 == 0;
+}
+
+/* Decodes base64 into memory for len / 4 * 3 + 3 bytes, of which it may use less; false if it is not base64. */
+RUNNER_API bool runner_decode_base64(const char *digits, size_t len, char *to) {
   uint32_t bits = 0;
   for (size_t i = 0; i < len; i++) {
-    int digit = runner_base64_digit(t.data[i]);
-    if (digit < 0) return none;
+    int digit = runner_base64_digit(digits[i]);
+    if (digit < 0) return false;
     bits = bits << 6 | (uint32_t)digit;
     if (i % 4 == 1) *to++ = (char)(bits >> 4);
     if (i % 4 == 2) *to++ = (char)(bits >> 2);
     if (i % 4 == 3) *to++ = (char)bits;
   }
+  return true;
+}
+
+RUNNER_API runner_text runner_as_bytes(const runner_json *value) {
+  runner_text none = {NULL, 0}, t = runner_as_text(value);
+  if (t.data) return t;
+  size_t len;
+  t = runner_as_text(runner_member(value, "base64"));
+  if (!runner_base64_digits(t, &len)) return none;
+  char *own = (char *)runner_alloc(len / 4 * 3 + 3);
+  if (!runner_decode_base64(t.data, len, own)) return none;
   t.data = own;
-  t.len = (size_t)(to - own);
+  t.len = len * 3 / 4;
   return t;
 }
 
@@ -1987,6 +2084,190 @@ RUNNER_API runner_json *runner_password_verify(runner_text password, runner_text
   runner_json *arguments = runner_object("password", runner_string(password), NULL);
   if (hash.data) runner_put(arguments, "hash", runner_string(hash));
   return runner_call("password.verify", arguments);
+}
+
+/* ---- Files ---- */
+
+RUNNER_API runner_json *runner_form(void) {
+  if (!runner_now.form) runner_now.form = runner_call("request.form", NULL);
+  return runner_now.form;
+}
+
+/* A list of fields has pairs of a name and a text. */
+RUNNER_API runner_pair runner_pair_of(const runner_json *field) {
+  const runner_json *name = runner_items(field);
+  runner_pair p = {runner_as_text(name), runner_as_text(name ? name->next : NULL)};
+  return p;
+}
+
+RUNNER_API runner_text runner_form_text(const char *name) {
+  RUNNER_EACH(field, runner_member(runner_form(), "fields")) {
+    runner_pair p = runner_pair_of(field);
+    if (runner_is(p.name, name)) return p.value;
+  }
+  return runner_t(NULL);
+}
+
+RUNNER_API runner_json *runner_form_all(const char *name) {
+  runner_json *list = runner_array();
+  RUNNER_EACH(field, runner_member(runner_form(), "fields")) {
+    runner_pair p = runner_pair_of(field);
+    if (runner_is(p.name, name)) runner_push(list, runner_string(p.value));
+  }
+  return list;
+}
+
+RUNNER_API const runner_pair *runner_form_fields(size_t *count) {
+  const runner_json *fields = runner_member(runner_form(), "fields");
+  runner_pair *list = (runner_pair *)runner_alloc((runner_length(fields) + 1) * sizeof *list);
+  *count = 0;
+  RUNNER_EACH(field, fields) list[(*count)++] = runner_pair_of(field);
+  return list;
+}
+
+RUNNER_API runner_file runner_as_file(const runner_json *value) {
+  runner_file f;
+  f.id = runner_as_text(runner_member(value, "id"));
+  f.name = runner_as_text(runner_member(value, "name"));
+  f.type = runner_as_text(runner_member(value, "type"));
+  f.size = runner_as_int(runner_member(value, "size"), 0);
+  f.sha256 = runner_as_text(runner_member(value, "sha256"));
+  f.field = runner_as_text(runner_member(value, "field"));
+  f.declared = runner_as_text(runner_member(value, "declared"));
+  return f;
+}
+
+RUNNER_API runner_file runner_form_file(const char *field) {
+  RUNNER_EACH(file, runner_member(runner_form(), "files"))
+    if (runner_is(runner_as_text(runner_member(file, "field")), field)) return runner_as_file(file);
+  return runner_as_file(NULL);
+}
+
+RUNNER_API const runner_file *runner_form_files(size_t *count) {
+  const runner_json *files = runner_member(runner_form(), "files");
+  runner_file *list = (runner_file *)runner_alloc((runner_length(files) + 1) * sizeof *list);
+  *count = 0;
+  RUNNER_EACH(file, files) list[(*count)++] = runner_as_file(file);
+  return list;
+}
+
+RUNNER_API runner_json *runner_file_json(runner_file f) {
+  if (!f.id.data) return runner_string(f.id);
+  return runner_object("id", runner_string(f.id), "name", runner_string(f.name), "type", runner_string(f.type),
+      "size", runner_int(f.size), "sha256", runner_string(f.sha256), NULL);
+}
+
+/* How many bytes an operation reads and writes. What is written is sent as base64, but for short texts: escapes make
+ * a text up to six times as long. */
+enum { RUNNER_READ_PART = 1 << 20, RUNNER_WRITE_PART = 768 << 10, RUNNER_WRITE_TEXT = RUNNER_WRITE_PART / 4 };
+
+RUNNER_API runner_json *runner_about_file(const char *name, const char *type) {
+  runner_json *about = runner_object("name", runner_str(name ? name : "file"), NULL);
+  return type && *type ? runner_put(about, "type", runner_str(type)) : about;
+}
+
+RUNNER_API runner_file runner_file_create(const char *name, const char *type, runner_text contents) {
+  if (contents.len > RUNNER_WRITE_PART) {
+    int64_t writer = runner_file_open(name, type);
+    runner_file_write(writer, contents.data, contents.len);
+    return runner_file_end(writer);
+  }
+  runner_json *data = contents.len > RUNNER_WRITE_TEXT ? runner_base64(contents) : runner_bytes(contents);
+  return runner_as_file(runner_call("file.create", runner_put(runner_about_file(name, type), "data", data)));
+}
+
+RUNNER_API int64_t runner_file_open(const char *name, const char *type) {
+  return runner_as_int(runner_member(runner_call("file.open", runner_about_file(name, type)), "writer"), 0);
+}
+
+RUNNER_API bool runner_file_write(int64_t writer, const void *bytes, size_t len) {
+  static const char operation[] = "file.write";
+  const char *from = (const char *)bytes;
+  runner_buffer b = {NULL, 0, 0, false}; /* of all parts: a file may be larger than memory */
+  while (len > 0 && !runner_now.failure) {
+    size_t part = len < RUNNER_WRITE_PART ? len : RUNNER_WRITE_PART;
+    static const char head[] = "{\"data\":{\"base64\":\"";
+    char tail[48];
+    snprintf(tail, sizeof tail, "\"},\"writer\":%lld}", (long long)writer);
+    b.len = 0;
+    runner_append(&b, head, sizeof head - 1);
+    runner_append_base64(&b, from, part);
+    runner_append(&b, tail, strlen(tail));
+    runner_done(operation, runner_host_call(operation, sizeof operation - 1, b.data, (uint32_t)b.len));
+    from += part;
+    len -= part;
+  }
+  free(b.data);
+  return !runner_now.failure;
+}
+
+RUNNER_API runner_file runner_file_end(int64_t writer) {
+  return runner_as_file(runner_call("file.end", runner_object("writer", runner_int(writer), NULL)));
+}
+
+/* Moves the data of a result to memory for cap bytes, and returns how many there are; SIZE_MAX if they are more, or none. */
+RUNNER_API size_t runner_take_data(const runner_json *data, char *to, size_t cap) {
+  runner_text t = runner_as_text(data);
+  if (t.data) {
+    if (t.len > cap) return SIZE_MAX;
+    memcpy(to, t.data, t.len);
+    return t.len;
+  }
+  size_t len;
+  t = runner_as_text(runner_member(data, "base64"));
+  if (!runner_base64_digits(t, &len) || len * 3 / 4 > cap || !runner_decode_base64(t.data, len, to)) return SIZE_MAX;
+  return len * 3 / 4;
+}
+
+/* Reads the next bytes, of which the host is asked for so many, to memory for cap bytes. */
+RUNNER_API size_t runner_file_take(runner_text id, int64_t offset, size_t length, void *to, size_t cap) {
+  static const char operation[] = "file.read";
+  if (runner_now.failure) return 0;
+  runner_text args; /* it is freed, and so is the result: a file may be larger than memory */
+  if (!runner_write_arguments(operation, runner_object("id", runner_string(id), "offset", runner_int(offset),
+          "length", runner_int((int64_t)length), NULL), &args)) return 0;
+  int32_t n = runner_host_call(operation, sizeof operation - 1, args.data, (uint32_t)args.len);
+  free((void *)args.data);
+  if (!runner_done(operation, n)) return 0;
+  n = runner_host_call_result(0, NULL, 0);
+  if (!runner_done(operation, n)) return 0;
+  char *text = (char *)malloc((size_t)n + RUNNER_BEHIND);
+  if (!text) runner_panic("out of memory");
+  memset(text + n, 0, RUNNER_BEHIND);
+  n = runner_host_call_result(0, text, (uint32_t)n);
+  size_t read = 0;
+  if (runner_done(operation, n)) {
+    runner_text result = {text, (size_t)n};
+    read = runner_take_data(runner_member(runner_parse_own(RUNNER_DEPTH, result, NULL), "data"), (char *)to, cap);
+    if (read == SIZE_MAX) {
+      runner_note("internal", runner_t("the host's result is not a part of a file"));
+      runner_now.inner = true;
+      read = 0;
+    }
+  }
+  free(text);
+  return read;
+}
+
+RUNNER_API size_t runner_file_read_part(runner_file file, int64_t offset, void *to, size_t cap) {
+  if (cap > RUNNER_READ_PART) cap = RUNNER_READ_PART;
+  return cap == 0 ? 0 : runner_file_take(file.id, offset, cap, to, cap);
+}
+
+RUNNER_API runner_text runner_file_read(runner_file file) {
+  if (file.size > INT32_MAX) runner_panic("out of memory");
+  size_t at = 0, size = file.size > 0 ? (size_t)file.size : 0;
+  char *own = runner_text_room(size);
+  while (at < size) {
+    size_t read = runner_file_take(file.id, (int64_t)at, RUNNER_READ_PART, own + at, size - at);
+    if (read == 0) {
+      runner_note("internal", runner_t("the file ends early"));
+      return runner_t(NULL);
+    }
+    at += read;
+  }
+  runner_text t = {own, size};
+  return t;
 }
 
 /* ---- Answers ---- */
@@ -2065,6 +2346,15 @@ RUNNER_API runner_response runner_fail(const char *format, ...) {
   return r;
 }
 #undef RUNNER_FAILURE
+
+RUNNER_API runner_response runner_send_file(runner_file file, runner_send_options options) {
+  runner_response r = runner_answer(options.status ? options.status : 200, runner_t(NULL));
+  r.file = runner_object("id", runner_string(file.id), "status", runner_int(r.status), NULL);
+  if (options.disposition) runner_put(r.file, "disposition", runner_str(options.disposition));
+  if (options.name) runner_put(r.file, "name", runner_str(options.name));
+  if (options.cache) runner_put(r.file, "cache", runner_str(options.cache));
+  return r;
+}
 
 RUNNER_API runner_response runner_hand_on(runner_op *op, int part) {
   if (part == RUNNER_PART_ROW) runner_ask_for_one(op);
@@ -2214,6 +2504,11 @@ RUNNER_API void runner_send(runner_response r) {
     act = runner_format("answer with status %d", r.status);
     if (r.failure && (r.code.data || r.members)) {
       runner_send_members(r);
+      return;
+    }
+    if (r.file) {
+      if (!runner_run("file.send", r.file))
+        runner_send_failed(runner_format("answer with a file: %s: %s", runner_now.failure, runner_now.why.data ? runner_now.why.data : ""));
       return;
     }
     if (r.failure) {

@@ -47,6 +47,8 @@ inline std::optional<std::string> text_of(runner_text t) {
   return std::string(t.data, t.len);
 }
 
+struct File;
+
 /* A JSON value, or none: what is absent can be asked like everything else. Copies are
  * the same value. It lives as long as the request. */
 class Json {
@@ -87,6 +89,8 @@ class Json {
     return runner_as_number(value_, 0);
   }
   bool boolean_or(bool otherwise) const { return runner_as_bool(value_, otherwise); }
+  /* The file of a row's field. */
+  std::optional<File> file() const;
 
   /* Adds a member, or an item. */
   Json &put(std::string_view name, Json value) {
@@ -148,6 +152,95 @@ inline Json array(std::initializer_list<Json> items = {}) {
   return a;
 }
 
+/* A file: the value of a field of type file, or one that the request has uploaded or made. A row gets
+ * it as a value: object({{"title", title}, {"photo", photo}}). */
+struct File {
+  std::string id;
+  std::string name; /* a text for people, never a path */
+  std::string type; /* the media type, found from the bytes, without parameters */
+  std::int64_t size = 0;
+  std::string sha256; /* the digest of the bytes, in hexadecimal digits */
+
+  static File of(const runner_file &f) {
+    return {text_of(f.id).value_or(""), text_of(f.name).value_or(""), text_of(f.type).value_or(""), f.size,
+            text_of(f.sha256).value_or("")};
+  }
+  runner_file raw() const {
+    runner_file f = runner_as_file(nullptr);
+    f.id = keep(id);
+    f.name = keep(name);
+    f.type = keep(type);
+    f.size = size;
+    f.sha256 = keep(sha256);
+    return f;
+  }
+  operator Json() const { return runner_file_json(raw()); }
+
+  /* All bytes. */
+  std::string read() const { return text_of(runner_file_read(raw())).value_or(""); }
+  /* Reads bytes from an offset on, at most cap, and returns how many; 0 behind the end, or if it failed. */
+  std::size_t read(std::int64_t offset, void *to, std::size_t cap) const {
+    return runner_file_read_part(raw(), offset, to, cap);
+  }
+};
+inline std::optional<File> Json::file() const {
+  runner_file f = runner_as_file(value_);
+  if (!f.id.data) return std::nullopt;
+  return File::of(f);
+}
+
+/* A file of a Form. */
+struct UploadedFile : File {
+  std::string field;    /* the name of its field, empty for a body that is one file */
+  std::string declared; /* the media type that the client has declared, empty without one */
+};
+
+/* What the client has uploaded. Its files are gone after the request unless a row that is committed
+ * has them. */
+struct Form {
+  std::vector<std::pair<std::string, std::string>> fields; /* names and texts, in the order of the body */
+  std::vector<UploadedFile> files;
+
+  /* The first text of a field. */
+  std::optional<std::string> get(std::string_view name) const {
+    for (auto &f : fields) if (f.first == name) return f.second;
+    return std::nullopt;
+  }
+  std::vector<std::string> get_all(std::string_view name) const {
+    std::vector<std::string> all;
+    for (auto &f : fields) if (f.first == name) all.push_back(f.second);
+    return all;
+  }
+  /* The first file of a field; without a name that of a body that is one file. */
+  std::optional<UploadedFile> file(std::string_view field = "") const {
+    for (auto &f : files) if (f.field == field) return f;
+    return std::nullopt;
+  }
+};
+
+/* Makes a file. The type is found from the bytes; type names that of a text or of unknown bytes more
+ * closely, as "text/markdown". The file is gone after the request unless a row that is committed has it. */
+inline File create_file(std::string_view name, std::string_view contents, std::string_view type = {}) {
+  return File::of(runner_file_create(c_string(name), c_string(type), {contents.data(), contents.size()}));
+}
+
+/* Makes a file in parts. Each is sent at once: write more than a few bytes.
+ *
+ *     runner::FileWriter out("orders.csv", "text/csv");
+ *     while (auto part = next_part()) out.write(*part);
+ *     runner::File orders = out.end();
+ */
+class FileWriter {
+ public:
+  explicit FileWriter(std::string_view name, std::string_view type = {}) : writer_(runner_file_open(c_string(name), c_string(type))) {}
+  /* False: something has failed. */
+  bool write(std::string_view part) { return runner_file_write(writer_, part.data(), part.size()); }
+  File end() { return File::of(runner_file_end(writer_)); }
+
+ private:
+  std::int64_t writer_;
+};
+
 /* The request at hand. */
 class Request {
  public:
@@ -173,6 +266,17 @@ class Request {
   std::size_t read(void *to, std::size_t cap) const { return runner_read_body(to, cap); }
   /* The JSON body; an empty one and null are an object without members. */
   Json body() const { return runner_body(); }
+  /* What the client has uploaded, on a route with `upload: on`; elsewhere it fails as denied. */
+  Form form() const {
+    Form form;
+    std::size_t count;
+    const runner_pair *fields = runner_form_fields(&count);
+    for (std::size_t i = 0; i < count; i++) form.fields.emplace_back(text_of(fields[i].name).value_or(""), text_of(fields[i].value).value_or(""));
+    const runner_file *files = runner_form_files(&count);
+    for (std::size_t i = 0; i < count; i++)
+      form.files.push_back({File::of(files[i]), text_of(files[i].field).value_or(""), text_of(files[i].declared).value_or("")});
+    return form;
+  }
 };
 
 /* Who calls, as the host found out. */
@@ -582,6 +686,16 @@ inline Response ok_bytes(std::string_view body, std::string_view content_type) {
 /* 201, with the Location of what was created unless it is empty. */
 inline Response created(Json body, std::optional<std::string> location = std::nullopt) {
   return runner_created(body.raw(), location ? c_string(*location) : nullptr);
+}
+/* How a file is sent. What is not set is chosen by the runner: see runner_send_options. */
+struct SendOptions {
+  int status = 200;
+  std::string disposition = {}, name = {}, cache = {};
+};
+/* Answers with a file, or with the part of it that the request asks for. Its bytes do not come to the handler. */
+inline Response send_file(const File &file, const SendOptions &options = {}) {
+  auto given = [](const std::string &s) { return s.empty() ? nullptr : c_string(s); };
+  return runner_send_file(file.raw(), {options.status, given(options.disposition), given(options.name), given(options.cache)});
 }
 inline Response no_content() { return runner_no_content(); }
 inline Response redirect(std::string_view location, int status = 302) { return runner_redirect_with(status, c_string(location)); }

@@ -235,25 +235,25 @@ func (s *Store) pinBlobs(all []Digest) (release func()) {
 	}
 }
 
-func (s *Store) releasePin(d Digest, unpin func(datadir.Named)) {
+func (s *Store) releasePin(d Digest, unpin func(datadir.Referenced)) {
 	if s.InCluster() || s.isClosed() || s.failure.Load() != nil { // a commit may be there after the next start
 		unpin(nil)
 		return
 	}
-	unpin(func() (bool, error) { return s.namesBlob(d) })
+	unpin(func() (bool, error) { return s.isBlobReferenced(d) })
 }
 
-// namesBlob reports whether a reference names the blob as of the newest commit.
-func (s *Store) namesBlob(d Digest) (named bool, err error) {
+// isBlobReferenced reports whether the blob has a reference as of the newest commit.
+func (s *Store) isBlobReferenced(d Digest) (referenced bool, err error) {
 	err = s.View(context.Background(), func(tx *Tx) error {
-		named, err = tx.NamesBlob(d)
+		referenced, err = tx.IsBlobReferenced(d)
 		return err
 	})
-	return named, err
+	return referenced, err
 }
 
-// sweepAtOnce is how many blobs are looked up in one transaction of a sweep.
-const sweepAtOnce = 1000
+// sweepBatch is how many blobs are looked up in one transaction of a sweep.
+const sweepBatch = 1000
 
 // SweepBlobs deletes the blobs of this node that were not stored after a time, have no pin, are not kept and have no
 // reference. It calls deleted after each. While a backup is being written it deletes none. It looks at each blob, and
@@ -262,7 +262,7 @@ func (s *Store) SweepBlobs(ctx context.Context, until time.Time, keeps func(Dige
 	if s.isClosed() {
 		return errClosed
 	}
-	batch := make([]BlobInfo, 0, sweepAtOnce)
+	batch := make([]BlobInfo, 0, sweepBatch)
 	err := s.blobs.Each(func(d Digest) error {
 		if ctx.Err() != nil {
 			return unavailable(context.Cause(ctx))
@@ -289,17 +289,17 @@ func (s *Store) SweepBlobs(ctx context.Context, until time.Time, keeps func(Dige
 	return nil
 }
 
-// sweep deletes those of the blobs that nothing names.
+// sweep deletes those of the blobs that have no reference.
 func (s *Store) sweep(ctx context.Context, batch []BlobInfo, deleted func(BlobInfo)) error {
-	var unnamed []BlobInfo
+	var unused []BlobInfo
 	err := s.View(ctx, func(tx *Tx) error {
 		for _, b := range batch {
-			named, err := tx.NamesBlob(b.Digest)
+			referenced, err := tx.IsBlobReferenced(b.Digest)
 			if err != nil {
 				return err
 			}
-			if !named {
-				unnamed = append(unnamed, b)
+			if !referenced {
+				unused = append(unused, b)
 			}
 		}
 		return nil
@@ -307,14 +307,14 @@ func (s *Store) sweep(ctx context.Context, batch []BlobInfo, deleted func(BlobIn
 	if err != nil {
 		return err
 	}
-	for _, b := range unnamed {
+	for _, b := range unused {
 		removed, err := s.blobs.RemoveUnless(b.Digest, func() (bool, error) {
-			// Something may have stored the blob again, or named it, since it was looked up.
+			// The blob may have been stored again, or got a reference, since it was looked up.
 			now, err := s.blobs.Info(b.Digest)
 			if err != nil || now.Stored.After(b.Stored) {
 				return true, err
 			}
-			return s.namesBlob(b.Digest)
+			return s.isBlobReferenced(b.Digest)
 		})
 		switch {
 		case errors.Is(err, datadir.ErrPinned), errors.Is(err, fs.ErrNotExist):
@@ -334,7 +334,7 @@ func ignoreAbsent(err error) error {
 	return err
 }
 
-// LocalBlob is Blob for blobs that this node has: with it, a node answers another one.
+// LocalBlob is Blob without a fetch from other nodes. It serves their fetches.
 func (s *Store) LocalBlob(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	if s.isClosed() {
 		return nil, errClosed
@@ -349,9 +349,9 @@ func (s *Store) LocalBlob(ctx context.Context, d Digest) (io.ReadCloser, error) 
 	return r, nil
 }
 
-// HasBlob describes a blob that this node has. Its bytes are not read. The error is ErrNotFound if
-// this node does not have it.
-func (s *Store) HasBlob(d Digest) (BlobInfo, error) {
+// StatBlob describes a blob that this node has, without reading it. The error is ErrNotFound if this node does not have
+// it.
+func (s *Store) StatBlob(d Digest) (BlobInfo, error) {
 	if s.isClosed() {
 		return BlobInfo{}, errClosed
 	}
@@ -401,22 +401,22 @@ func (s *Store) DeleteBlob(d Digest) error {
 	return nil
 }
 
-// SpreadBlob has a majority of the voters of the cluster store a blob. After it returned nil the blob
-// is on their disks. In a standalone store it does nothing. The error matches ErrUnavailable.
-func (s *Store) SpreadBlob(ctx context.Context, d Digest) error {
-	if s.spread == nil {
+// ReplicateBlob copies a blob to a majority of the voters of the cluster. When it returns nil, the blob is on their
+// disks. In a standalone store it does nothing. The error matches ErrUnavailable.
+func (s *Store) ReplicateBlob(ctx context.Context, d Digest) error {
+	if s.replicate == nil {
 		return nil
 	}
-	if err := s.spread(ctx, d); err != nil {
-		return fmt.Errorf("store blob %v on other nodes: %w", d, unavailable(err))
+	if err := s.replicate(ctx, d); err != nil {
+		return fmt.Errorf("replicate blob %v: %w", d, unavailable(err))
 	}
 	return nil
 }
 
-// spreadBlobs is SpreadBlob for several.
-func (s *Store) spreadBlobs(ctx context.Context, blobs []Digest) error {
+// replicateBlobs is ReplicateBlob for several.
+func (s *Store) replicateBlobs(ctx context.Context, blobs []Digest) error {
 	for _, d := range blobs {
-		if err := s.SpreadBlob(ctx, d); err != nil {
+		if err := s.ReplicateBlob(ctx, d); err != nil {
 			return err
 		}
 	}
@@ -426,12 +426,12 @@ func (s *Store) spreadBlobs(ctx context.Context, blobs []Digest) error {
 // keepTime is how long a blob is kept that a commit of another node is about to name.
 const keepTime = 10 * time.Minute
 
-// KeepBlob is what SpreadBlob of another node asks for: it stores a blob, which it fetches if this node lacks it, and no
-// sweep deletes it within the next ten minutes. After it returned nil the blob is on disk. The errors are those of Blob.
+// KeepBlob serves ReplicateBlob of another node. It fetches the blob if this node lacks it, and keeps it from sweeps for
+// ten minutes. When it returns nil, the blob is on disk. The errors are those of Blob.
 func (s *Store) KeepBlob(ctx context.Context, d Digest) error {
 	unpin := s.blobs.Pin(d)
 	time.AfterFunc(keepTime, func() { unpin(nil) })
-	_, err := s.HasBlob(d)
+	_, err := s.StatBlob(d)
 	if err == ErrNotFound {
 		return s.FetchBlob(ctx, d)
 	}

@@ -5,14 +5,14 @@ import (
 	"context"
 )
 
-// BlobPrefix begins the keys of references. A reference says that an owner, such as a field of a row, needs the bytes of a
-// blob. There is one key per digest and owner, and no counter, so that two owners of one blob do not conflict:
+// BlobPrefix begins the keys of references. A reference says that an owner, such as a field of a row, needs a blob. There
+// is one key for each digest and owner, and no counter, so that the transactions of two owners do not conflict:
 //
 //	blob/ <digest, 32 bytes> <owner>
 const BlobPrefix = "blob/"
 
-// AppendBlobReference appends the key which says that an owner has a blob. The transaction that writes it must name a
-// blob that is there: one with a pin, or one that another key names which the transaction has read. Its value is empty.
+// AppendBlobReference appends the key of a reference; its value is empty. The transaction that writes it must make sure
+// that the blob exists: the blob has a pin, or the transaction has read another reference to it.
 // In a cluster the commit is proposed when the blob is on the disks of a majority of the voters.
 func AppendBlobReference(dst []byte, d Digest, owner ...[]byte) []byte {
 	dst = append(append(dst, BlobPrefix...), d[:]...)
@@ -22,20 +22,20 @@ func AppendBlobReference(dst []byte, d Digest, owner ...[]byte) []byte {
 	return dst
 }
 
-// NamesBlob reports whether a reference names a blob.
-func (t *Tx) NamesBlob(d Digest) (bool, error) {
+// IsBlobReferenced reports whether a blob has a reference.
+func (t *Tx) IsBlobReferenced(d Digest) (bool, error) {
 	for _, err := range t.Scan(AppendBlobReference(nil, d), nil, false) {
 		return err == nil, err
 	}
 	return false, nil
 }
 
-// namedAtOnce is how many references BlobsNamed reads.
-const namedAtOnce = 1000
+// referencesBatch is how many references one call of ReferencedBlobs reads.
+const referencesBatch = 1000
 
-// BlobsNamed returns the blobs that references name, each once, from the key of a reference on; nil: from the first one.
-// next is the key of the next call; nil: there are no more.
-func (s *Store) BlobsNamed(ctx context.Context, from []byte) (all []Digest, next []byte, err error) {
+// ReferencedBlobs returns a batch of the blobs that have references. It begins at the key from; nil: at the first
+// reference. next is from of the next call; nil: there are no more.
+func (s *Store) ReferencedBlobs(ctx context.Context, from []byte) (all []Digest, next []byte, err error) {
 	err = s.View(ctx, func(tx *Tx) error {
 		all, next = nil, nil
 		read := 0
@@ -44,7 +44,7 @@ func (s *Store) BlobsNamed(ctx context.Context, from []byte) (all []Digest, next
 				return err
 			}
 			d, _, ok := CutBlobReference(item.Key)
-			if read++; read > namedAtOnce {
+			if read++; read > referencesBatch {
 				next = bytes.Clone(item.Key)
 				return nil
 			}
@@ -57,24 +57,24 @@ func (s *Store) BlobsNamed(ctx context.Context, from []byte) (all []Digest, next
 	return all, next, err
 }
 
-// FetchNamed stores the blobs that references name, this node lacks and another one has: a backup has them then. One
-// that no node has is logged. The error matches ErrUnavailable if one of them cannot be fetched.
-func (s *Store) FetchNamed(ctx context.Context) error {
+// FetchReferencedBlobs fetches all blobs that have references and that this node lacks, for a backup. It logs each that
+// no node has. The error matches ErrUnavailable if one cannot be fetched.
+func (s *Store) FetchReferencedBlobs(ctx context.Context) error {
 	if s.blobs.Fetch == nil {
 		return nil
 	}
 	for from := []byte(nil); ; {
-		named, next, err := s.BlobsNamed(ctx, from)
+		referenced, next, err := s.ReferencedBlobs(ctx, from)
 		if err != nil {
 			return err
 		}
-		for _, d := range named {
-			if _, err := s.HasBlob(d); err != ErrNotFound {
+		for _, d := range referenced {
+			if _, err := s.StatBlob(d); err != ErrNotFound {
 				continue
 			}
 			switch err := s.FetchBlob(ctx, d); {
 			case err == ErrNotFound:
-				s.log.Warn("file of a row is on no node", "sha256", d.String())
+				s.log.Warn("file of a row is missing on all nodes", "sha256", d.String())
 			case err != nil:
 				return err
 			}
@@ -85,7 +85,7 @@ func (s *Store) FetchNamed(ctx context.Context) error {
 	}
 }
 
-// CutBlobReference returns the parts of a reference, which are parts of key; ok is false if it is not one.
+// CutBlobReference splits the key of a reference, without copying it. ok is false if the key is not one.
 func CutBlobReference(key []byte) (d Digest, owner []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(key, []byte(BlobPrefix))
 	if !ok || len(rest) < len(d) {

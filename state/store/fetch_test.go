@@ -66,7 +66,7 @@ func TestABlobOfAnotherNodeIsFetchedOnce(t *testing.T) {
 		source := &blobSource{content: "of another node"}
 		s := open(store.Options{FetchBlob: source.fetch})
 		d := store.Digest(sha256.Sum256([]byte(source.content)))
-		if _, err := s.HasBlob(d); err != store.ErrNotFound {
+		if _, err := s.StatBlob(d); err != store.ErrNotFound {
 			t.Errorf("before: %v", err)
 		}
 		if _, err := s.LocalBlob(t.Context(), d); err != store.ErrNotFound || source.calls != 0 {
@@ -80,7 +80,7 @@ func TestABlobOfAnotherNodeIsFetchedOnce(t *testing.T) {
 		if source.calls != 1 || source.open != 0 {
 			t.Errorf("%d calls, %d not closed", source.calls, source.open)
 		}
-		if info, err := s.HasBlob(d); err != nil || info.Size != int64(len(source.content)) {
+		if info, err := s.StatBlob(d); err != nil || info.Size != int64(len(source.content)) {
 			t.Errorf("after: %+v, %v", info, err)
 		}
 	})
@@ -220,11 +220,11 @@ func TestFilesThatReferencesNameAreFetchedForABackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails = broken
-	if err := s.FetchNamed(t.Context()); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, broken) {
+	if err := s.FetchReferencedBlobs(t.Context()); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, broken) {
 		t.Errorf("while no node answers: %v", err)
 	}
 	fails, fetches = nil, 0
-	if err := s.FetchNamed(t.Context()); err != nil || fetches != files {
+	if err := s.FetchReferencedBlobs(t.Context()); err != nil || fetches != files {
 		t.Errorf("%d fetches of %d files: %v", fetches, files, err)
 	}
 	if blobs, err := s.Blobs(); err != nil || len(blobs) != files-1 {

@@ -141,7 +141,7 @@ func TestBlobsAreListedAndDeleted(t *testing.T) {
 				t.Errorf("listed %+v", b)
 			}
 		}
-		if info, err := s.HasBlob(module); err != nil || info.Size != 6 {
+		if info, err := s.StatBlob(module); err != nil || info.Size != 6 {
 			t.Errorf("%+v, %v", info, err)
 		}
 		for range 2 { // what is gone is deleted without an error
@@ -149,7 +149,7 @@ func TestBlobsAreListedAndDeleted(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if _, err := s.HasBlob(module); !errors.Is(err, store.ErrNotFound) {
+		if _, err := s.StatBlob(module); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("a deleted blob: %v", err)
 		}
 		if got := readBlob(t, s, empty); got != "" {

@@ -158,7 +158,7 @@ func TestAForkHasTheBlobsOfItsStore(t *testing.T) {
 			if got := readBlob(t, f, d); got != want {
 				t.Errorf("%q reads %q", want, got)
 			}
-			if info, err := f.HasBlob(d); err != nil || info.Size != int64(len(want)) {
+			if info, err := f.StatBlob(d); err != nil || info.Size != int64(len(want)) {
 				t.Errorf("%q: %+v, %v", want, info, err)
 			}
 		}

@@ -44,7 +44,7 @@ func name(t *testing.T, s *store.Store, d store.Digest, owner string, names bool
 
 func hasBlob(t *testing.T, s *store.Store, d store.Digest) bool {
 	t.Helper()
-	_, err := s.HasBlob(d)
+	_, err := s.StatBlob(d)
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestNoNamedBlobIsDeletedWhileOthersAreSwept(t *testing.T) {
 						if !keeps {
 							continue
 						}
-						if _, err := s.HasBlob(info.Digest); err != nil {
+						if _, err := s.StatBlob(info.Digest); err != nil {
 							return err
 						}
 						if _, err = s.Update(t.Context(), func(tx *store.Tx) error { return tx.Delete(key) }); err != nil {

@@ -114,7 +114,7 @@ func (c *blobScrubber) repair() {
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, repairTimeout)
 	defer cancel()
-	if err := s.blobs.FetchAgain(ctx, d); err != nil {
+	if err := s.blobs.Refetch(ctx, d); err != nil {
 		s.log.Error("blob damaged", "sha256", d.String(), "file", file, "err", err)
 		return
 	}

@@ -54,9 +54,9 @@ type Options struct {
 	// it. The error matches ErrNotFound if no node has the blob. It may be called by several
 	// goroutines, and once at a time for one digest. Nil: there are no other nodes.
 	FetchBlob func(ctx context.Context, d Digest) (io.ReadCloser, error)
-	// SpreadBlob has a majority of the voters of the cluster store a blob. After it
-	// returned nil it is on their disks. Nil: there are no other nodes.
-	SpreadBlob func(ctx context.Context, d Digest) error
+	// ReplicateBlob copies a blob to a majority of the voters of the cluster. When it returns nil, the blob is on their
+	// disks. Nil: there are no other nodes.
+	ReplicateBlob func(ctx context.Context, d Digest) error
 	// Metrics counts commits; nil: nothing is counted.
 	Metrics *telemetry.Metrics
 }
@@ -89,7 +89,7 @@ type Store struct {
 	watches   watches
 	turns     *retry.Turns
 	blobs     datadir.Blobs
-	spread    func(context.Context, Digest) error // nil: standalone
+	replicate func(context.Context, Digest) error // nil: standalone
 	owner     owner
 	levels    level.Range // that the program knows
 	level     atomic.Int64
@@ -174,7 +174,7 @@ func newStore(o Options, levels level.Range) *Store {
 		dir: o.Dir, clock: o.Clock.Or(), log: o.Logger, metrics: newMetrics(o.Metrics), turns: retry.New(), mark: &datadir.Mark{},
 		levels: levels,
 	}
-	s.owner.name, s.blobs.Limit, s.spread = o.Name, o.MaxFiles, o.SpreadBlob
+	s.owner.name, s.blobs.Limit, s.replicate = o.Name, o.MaxFiles, o.ReplicateBlob
 	if o.FetchBlob != nil {
 		s.blobs.Fetch = func(ctx context.Context, d Digest) (io.ReadCloser, error) {
 			r, err := o.FetchBlob(ctx, d)
@@ -484,7 +484,7 @@ func (t *Tx) propose() (_ *proposal, failed error) {
 	if cause := s.failure.Load(); cause != nil {
 		return nil, unavailable(*cause)
 	}
-	if err := s.spreadBlobs(ctx, t.blobs); err != nil {
+	if err := s.replicateBlobs(ctx, t.blobs); err != nil {
 		return nil, err
 	}
 	p := t.proposal()

@@ -63,10 +63,6 @@ var guests = map[string][]string{
 	"go": {"go"}, "typescript": {"ts"}, "python": {"python"}, "c": {"c", "cpp"}, "rust": {"rust"}, "assemblyscript": {"as"},
 }
 
-// lacks are the handlers that guests of a language do not have, because its SDK has no functions for what they do. The case of
-// that name does not run for it. Other handlers, and other cases, must not be here.
-var lacks = map[string][]string{"as": {"files", "sent"}, "c": {"files", "sent"}, "cpp": {"files", "sent"}}
-
 // languages are those that have a guest.
 func languages(t testing.TB) (names []string) {
 	t.Helper()
@@ -116,9 +112,6 @@ func TestEverySDKHasTheSameEffects(t *testing.T) {
 			g.load(t, ctx)
 			for _, file := range cases {
 				name := strings.TrimSuffix(filepath.Base(file), ".txtar")
-				if slices.Contains(lacks[language], name) {
-					continue
-				}
 				t.Run(name, func(t *testing.T) { g.conforms(t, file) })
 			}
 			t.Run("memory", g.tellsALackOfMemory)
@@ -329,10 +322,7 @@ func (g *guest) load(t testing.TB, ctx context.Context) {
 		}
 	}
 	for _, r := range g.schema.Routes {
-		switch lacking := slices.Contains(lacks[filepath.Base(g.dir)], r.Handler); {
-		case lacking && g.modules[r.Handler] != nil:
-			t.Errorf("the guest exports %s: remove it from lacks", r.Handler)
-		case !lacking && g.modules[r.Handler] == nil:
+		if g.modules[r.Handler] == nil {
 			t.Errorf("the guest exports no %s", r.Handler)
 		}
 	}
@@ -594,7 +584,7 @@ func (w *world) upload(t testing.TB, r *abi.Request) *hostabi.Form {
 	t.Helper()
 	form := &hostabi.Form{}
 	kind, _ := r.Header("content-type")
-	fields, err := upload.Read(t.Context(), bytes.NewReader(r.Body), string(kind), func(ctx context.Context, p upload.Part, contents io.Reader) error {
+	fields, err := upload.Read(t.Context(), bytes.NewReader(r.Body), string(kind), func(ctx context.Context, p upload.File, contents io.Reader) error {
 		info, release, err := w.store.PutPinned(ctx, contents)
 		if err != nil {
 			return err

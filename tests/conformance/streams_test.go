@@ -8,14 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"runner.example/keystore"
 	"runner.example/runtime"
-	"runner.example/schema"
 	"runner.example/state/store"
 )
 
@@ -43,9 +41,7 @@ func (g *guest) serveLive(t *testing.T) *liveServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	app := *g.schema // without the routes whose handlers the guest lacks
-	app.Routes = slices.DeleteFunc(slices.Clone(app.Routes), func(r schema.Route) bool { return g.modules[r.Handler] == nil })
-	bundle := &runtime.Bundle{Schema: &app, Sources: g.sources, Modules: g.moduleFiles(t), Secrets: g.secrets}
+	bundle := &runtime.Bundle{Schema: g.schema, Sources: g.sources, Modules: g.moduleFiles(t), Secrets: g.secrets}
 	if err := rt.Activate(t.Context(), bundle, runtime.Activation{}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package files_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -127,6 +129,111 @@ def make_post(req: Request):
     return ok(f"{made.type} {made.size} {small.size}")
 `,
 	},
+	"c": {
+		"handlers/posts/posts.c": `#include "runner.h"
+
+RUNNER_HANDLER(createPost) {
+  runner_text title = runner_form_text("title");
+  runner_file photo = runner_form_file("photo");
+  if (!runner_given(photo.id)) photo = runner_form_file("");
+  return runner_created(runner_row(runner_insert("Post", runner_object(
+      "title", runner_given(title) ? runner_string(title) : runner_str("raw"), "photo", runner_file_json(photo), NULL))), NULL);
+}
+
+/* Reads in parts. */
+RUNNER_HANDLER(readPost) {
+  runner_json *row = runner_row(runner_where(runner_query("Post"), "title", "=", runner_string(runner_param("title"))));
+  runner_file photo = runner_as_file(runner_member(row, "photo"));
+  static unsigned char part[100001];
+  int64_t size = 0, first = 0, last = 0;
+  for (size_t n; (n = runner_file_read_part(photo, size, part, sizeof part)) > 0; size += (int64_t)n) {
+    if (size == 0) first = part[0];
+    last = part[n - 1];
+  }
+  if ((int64_t)runner_file_read(photo).len != size) return runner_fail("it has another size as a whole");
+  return runner_ok(runner_object("title", runner_member(row, "title"), "name", runner_string(photo.name),
+      "size", runner_int(size), "first", runner_int(first), "last", runner_int(last), NULL));
+}
+
+RUNNER_HANDLER(makePost) {
+  int64_t writer = runner_file_open("a.txt", "text/x-letters");
+  static char part[150000];
+  memset(part, 'a', sizeof part);
+  for (int i = 0; i < 10; i++) runner_file_write(writer, part, sizeof part);
+  runner_file made = runner_file_end(writer), small = runner_file_create("small", NULL, runner_t("small"));
+  runner_row(runner_insert("Post", runner_object("title", runner_string(runner_param("title")), "photo", runner_file_json(made), NULL)));
+  return runner_ok(runner_str(runner_format("%s %lld %lld", made.type.data, (long long)made.size, (long long)small.size)));
+}
+`,
+	},
+	"c++": {
+		"handlers/posts/posts.cc": `#include "runner.hpp"
+
+RUNNER_HANDLER(createPost) {
+  auto form = runner::Request().form();
+  auto photo = form.file("photo");
+  if (!photo) photo = form.file();
+  return runner::created(runner::insert("Post", runner::object({{"title", form.get("title").value_or("raw")}, {"photo", photo}})).row());
+}
+
+RUNNER_HANDLER(readPost) {
+  auto row = runner::query("Post").where("title", "=", runner::Request().param("title")).first_or_fail();
+  auto photo = row["photo"].file().value_or(runner::File());
+  std::string bytes = photo.read();
+  char last = 0;
+  if (photo.read(photo.size - 1, &last, 1) != 1 || last != bytes.back()) return runner::fail("the last byte is another one");
+  return runner::ok(runner::object({{"title", row["title"]}, {"name", photo.name}, {"size", bytes.size()},
+                                    {"first", int(bytes.front())}, {"last", int(bytes.back())}}));
+}
+
+RUNNER_HANDLER(makePost) {
+  runner::FileWriter out("a.txt", "text/x-letters");
+  for (int i = 0; i < 10; i++) out.write(std::string(150000, 'a'));
+  auto made = out.end(), small = runner::create_file("small", "small");
+  runner::insert("Post", runner::object({{"title", runner::Request().param("title")}, {"photo", made}})).row();
+  return runner::ok(made.type + " " + std::to_string(made.size) + " " + std::to_string(small.size));
+}
+`,
+	},
+	"assemblyscript": {
+		"handlers/posts/package.json": `{"private": true, "dependencies": {"@runner/assemblyscript": "*", "assemblyscript": "0.28.20", "json-as": "1.6.0"}}`,
+		"handlers/posts/posts.ts": `import { created, createFile, fields, insert, ok, query, Response, RouteRequest, StoredFile } from "@runner/assemblyscript";
+
+@json
+class Post {
+  title: string = "";
+  photo: StoredFile | null = null;
+}
+
+function insertPost(title: string, photo: StoredFile | null): Post {
+  const post = new Post();
+  post.title = title;
+  post.photo = photo;
+  return insert("Post", post).row<Post>();
+}
+
+export function createPost(req: RouteRequest): Response {
+  const form = req.form();
+  const photo = form.file("photo");
+  return created(insertPost(form.has("title") ? form.get("title") : "raw", photo === null ? form.file() : photo));
+}
+
+export function readPost(req: RouteRequest): Response {
+  const post = query("Post").where("title", "=", req.params["title"]).firstOrFail<Post>();
+  const photo = post.photo!;
+  const bytes = photo.bytes();
+  const answer = fields().set("title", post.title).set("name", photo.name).set("size", bytes.length);
+  return ok(answer.set("first", bytes[0]).set("last", bytes[bytes.length - 1]));
+}
+
+export function makePost(req: RouteRequest): Response {
+  const made = createFile("a".repeat(1500000), "a.txt", "text/x-letters");
+  const small = createFile("small", "small");
+  insertPost(req.params["title"], made);
+  return ok(made.type + " " + made.size.toString() + " " + small.size.toString());
+}
+`,
+	},
 }
 
 // read is what readPost answers.
@@ -152,6 +259,15 @@ func TestOtherLanguagesKeepAndReadFiles(t *testing.T) {
 			a := harness.NewApp(t, sdkSchema, "[sandbox]\nmoved_bytes = \"40mb\"\ncpu = \"10s\"\n")
 			for name, text := range sources {
 				a.Write(name, text)
+			}
+			if language == "assemblyscript" {
+				compiler := harness.RepoFile("tests/conformance/guests/as/handlers/guest/node_modules")
+				if _, err := os.Stat(filepath.Join(compiler, "assemblyscript")); err != nil {
+					t.Fatalf("the compiler is not there: run tools/assemblyscript.sh (%v)", err)
+				}
+				if err := os.Symlink(compiler, a.Path("handlers/posts/node_modules")); err != nil {
+					t.Fatal(err)
+				}
 			}
 			a.Must("build")
 			s := a.Serve()

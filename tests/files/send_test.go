@@ -143,7 +143,8 @@ func TestAFileThatABrowserWouldRunIsAnAttachment(t *testing.T) {
 		}
 	}
 	got := s.Do("GET", "/v1/posts/svg/photo?options="+`{"disposition":"inline","name":"b.svg","cache":"public,max-age=5"}`, "")
-	if got.Header.Get("Content-Disposition") != `inline; filename="b.svg"` || got.Header.Get("Cache-Control") != "public,max-age=5" {
+	if got.Header.Get("Content-Disposition") != `inline; filename="b.svg"` ||
+		got.Header.Get("Content-Security-Policy") != "sandbox" || got.Header.Get("Cache-Control") != "public,max-age=5" {
 		t.Errorf("as the handler says: %v", got.Header)
 	}
 	for _, options := range []string{`{"disposition":"x"}`, `{"name":"../a"}`, `{"status":204}`, `{"cache":"a\u000ab"}`} {

@@ -118,7 +118,7 @@ export const plain = (req: RouteRequest) => ok(req.form());
 // uploadApp is an app with uploads, which is not built.
 func uploadApp(t *testing.T, settings ...string) *harness.App {
 	t.Helper()
-	a := harness.NewApp(t, uploadSchema, "[sandbox]\nmoved_bytes = \"40mb\"\n"+strings.Join(settings, ""))
+	a := harness.NewApp(t, uploadSchema, "[sandbox]\nmoved_bytes = \"40mb\"\ncpu = \"10s\"\n"+strings.Join(settings, ""))
 	a.Write("handlers/uploads.ts", uploadHandlers)
 	return a
 }
@@ -466,7 +466,7 @@ func TestAFormThatARowRefusesIsAnErrorOfTheClient(t *testing.T) {
 		what, field, says string
 		parts             []part
 	}{
-		{"a type that is not allowed", "photo", "must be of type image/png, text/plain", []part{{"title", "", "", "one"}, {"photo", "a.pdf", "", "%PDF-1.7\n"}}},
+		{"a type that is not allowed", "photo", "must be of type image/png or text/plain", []part{{"title", "", "", "one"}, {"photo", "a.pdf", "", "%PDF-1.7\n"}}},
 		{"a file that is too large", "photo", "must be at most 1048576 bytes", []part{{"title", "", "", "one"}, {"photo", "a.txt", "", strings.Repeat("a", 1<<20+1)}}},
 		{"a text that is too long", "title", "200", []part{{"title", "", "", strings.Repeat("t", 201)}, {"photo", "a.txt", "", "text"}}},
 	} {

@@ -26,7 +26,7 @@ func TestAssetsAreDeployedAsDifferencesAndRolledBack(t *testing.T) {
 		a.Write(fmt.Sprintf("public/files/%03d.txt", i), fmt.Sprint("file ", i))
 	}
 	got := e.run(a, "deploy", "--yes")
-	if got.Status != 0 || !strings.Contains(got.Stderr, "W576") || !strings.Contains(got.Stderr, "left out: .env") || !strings.Contains(got.Stderr, "sent 303 files") {
+	if got.Status != 0 || !strings.Contains(got.Stderr, "W576") || !strings.Contains(got.Stderr, "not served: .env") || !strings.Contains(got.Stderr, "sent 303 files") {
 		t.Fatalf("%d %s%s", got.Status, got.Stdout, got.Stderr)
 	}
 	e.Want(404, nil, "GET", "/.env", "")

@@ -29,7 +29,7 @@ func (l *Local) backup(ctx context.Context, request admin.BackupRequest, w io.Wr
 	}
 	var ofReleases func(store.Digest) bool
 	if !request.WithoutFiles {
-		if err := l.Store.FetchNamed(ctx); err != nil {
+		if err := l.Store.FetchReferencedBlobs(ctx); err != nil {
 			return fmt.Errorf("fetch the files of rows that this node lacks (--without-files leaves them out): %w", err)
 		}
 	} else {

@@ -3,6 +3,7 @@
 
 import { setParsing } from "./abort";
 import { errnoName, request_read } from "./abi";
+import { readForm, UploadedForm } from "./files";
 import { end, failed } from "./host";
 import { __runnerUnfit, parseJSON, malformed, utf8 } from "./json";
 import { bytes, decode, pieces, Source, text } from "./memory";
@@ -47,6 +48,7 @@ export class ValueLists {
 /** The request at hand. */
 export class RouteRequest {
   private raw: Uint8Array | null = null;
+  private uploaded: UploadedForm | null = null;
 
   /** Path parameters by name, percent-decoded; those of the route are never empty. */
   readonly params: Values = new Values(Source.Param, Source.Params);
@@ -126,6 +128,15 @@ export class RouteRequest {
     const value = parseJSON<T>(text);
     setParsing(false);
     return value;
+  }
+
+  /** What the client has uploaded, on a route with `upload: on`. Elsewhere the request ends with 500. */
+  form(): UploadedForm {
+    const known = this.uploaded;
+    if (known !== null) return known;
+    const read = readForm();
+    this.uploaded = read;
+    return read;
   }
 
   /** Whether the body is empty or well-formed JSON. */

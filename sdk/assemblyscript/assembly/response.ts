@@ -11,6 +11,8 @@ export class Response {
   bytes: Uint8Array | null = null;
   operation: Operation | null = null;
   failure: bool = false;
+  // The arguments of the operation file.send; empty of another answer.
+  file: string = "";
   // A Stream has sent it.
   parts: bool = false;
   code: string = "";

@@ -36,6 +36,11 @@ function send(response: Response): void {
     accepted(response_error(status, 0, 0, changetype<usize>(message), message.byteLength), "answer with an error of status " + status.toString() + (status < 400 || status > 599 ? " (it must be from 400 to 599)" : ""));
     return;
   }
+  if (response.file.length > 0) {
+    const refused = tryCall("file.send", response.file).error;
+    if (refused !== null) failed("answer with a file: " + refused.toString());
+    return;
+  }
   const operation = response.operation;
   if (operation !== null) {
     handOn(status, operation);

@@ -10,14 +10,14 @@ import (
 	"os"
 )
 
-// Blob is an open blob. Its methods are those of an os.File or a bytes.Reader. A removal does not change what it reads.
+// Blob is an open blob. It can be read to the end after the blob was removed.
 type Blob struct {
 	source
 	size int64
 	file *os.File // nil in memory
 }
 
-// source is what a Blob reads.
+// source is an *os.File or a *bytes.Reader.
 type source interface {
 	io.ReadSeeker
 	io.ReaderAt
@@ -38,8 +38,7 @@ func openBytes(data []byte) *Blob {
 // Size returns the length in bytes.
 func (b *Blob) Size() int64 { return b.size }
 
-// File returns the file with exactly the blob's bytes, for the system calls that send files; nil in memory. The Blob
-// closes it.
+// File returns the file that has exactly the bytes of the blob, for sendfile; nil in memory. Close closes it.
 func (b *Blob) File() *os.File { return b.file }
 
 // Close closes the blob.
@@ -50,10 +49,10 @@ func (b *Blob) Close() error {
 	return b.file.Close()
 }
 
-// ErrChanged: the bytes of a blob do not have its digest.
+// ErrChanged is returned when the bytes of a blob do not have its digest.
 var ErrChanged = errors.New("its bytes have changed: store it again or restore a backup")
 
-// verify compares the bytes of the blob with its digest, and then reads from its start.
+// verify compares the bytes of the blob with its digest, and seeks back to the start.
 func (b *Blob) verify(ctx context.Context, d Digest) error {
 	if b.file == nil {
 		return nil
@@ -69,7 +68,7 @@ func (b *Blob) verify(ctx context.Context, d Digest) error {
 	return err
 }
 
-// Check compares the bytes of a blob with its digest, step by step. Close it.
+// Check compares the bytes of a blob with its digest, step by step. It must be closed.
 type Check struct {
 	blob   *Blob
 	digest Digest
@@ -85,8 +84,8 @@ func (b *Blobs) NewCheck(d Digest) (*Check, error) {
 	return &Check{blob, d, sha256.New()}, nil
 }
 
-// Step reads up to that many bytes. The error is io.EOF when all bytes have been compared, and ErrChanged if they do not
-// have the digest.
+// Step reads up to that many bytes, and returns how many it has read. The error is io.EOF when all bytes are read and
+// have the digest, and ErrChanged when they do not have it.
 func (c *Check) Step(bytes int64) (int64, error) {
 	n, err := io.CopyN(c.sum, c.blob, bytes)
 	if err == io.EOF && Digest(c.sum.Sum(nil)) != c.digest {

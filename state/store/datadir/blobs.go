@@ -42,33 +42,33 @@ func (d *Digest) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Blobs are immutable contents, named by their digest. The zero value keeps them in memory. It is
+// Blobs is a set of immutable byte strings, each under its digest. The zero value keeps them in memory. It is
 // safe for concurrent use.
 type Blobs struct {
 	dir *directory // nil: they are in memory
 	mem memory
-	// Base has more blobs, of which no method changes any; nil: there are none. With it there is no directory.
+	// Base has further blobs, which no method changes; nil: there are none. A set with a Base is in memory.
 	Base *Blobs
-	// Fetch gets a blob from another place; see FetchOnce.
+	// Fetch gets a blob from another node; see FetchOnce.
 	Fetch func(context.Context, Digest) (io.ReadCloser, error)
-	// Limit is how many bytes all blobs may have before PutPinned fails with ErrLimit; 0: any number. It is set before
-	// Open. Those of Base do not count.
+	// Limit is the total size in bytes beyond which PutPinned fails with ErrLimit; 0: no limit. Set it before Open. The
+	// blobs of Base do not count.
 	Limit int64
-	used  atomic.Int64 // bytes of all blobs, and of those that PutPinned is reading; not counted without a Limit
+	used  atomic.Int64 // bytes of all blobs, and of those that PutPinned is reading; only counted with a Limit
 
 	mu       sync.Mutex
 	fetching map[Digest]*fetch
-	pins     map[Digest]*pin
-	// kept is read-locked while no blob may be removed.
+	pins     map[Digest]*pins
+	// kept is read-locked by KeepAll.
 	kept sync.RWMutex
 }
 
 // backend keeps blobs in one place. It is safe for concurrent use, except that put and remove of one digest exclude
 // each other.
 type backend interface {
-	// put stores what each of contents yields, and returns the descriptions in the same order. It calls check with
-	// each digest before it stores the blob, and stops at an error. After it returned nil, all blobs are durable; after
-	// an error some may be stored. A blob with the same digest is replaced: its bytes are the same, or damaged.
+	// put stores the bytes of each reader as a blob, and returns the descriptions in the same order. It calls check with
+	// each digest before it stores the blob, and stops at an error. When it returns nil, all blobs are durable. After
+	// an error some may be stored. It replaces a blob with the same digest, because its bytes may be damaged.
 	put(ctx context.Context, contents []io.Reader, check func(Digest) error) ([]BlobInfo, error)
 	// open opens a blob. It does not read it.
 	open(d Digest) (*Blob, error)
@@ -80,14 +80,14 @@ type backend interface {
 	remove(d Digest) error
 }
 
-// ErrLimit: the blobs would have more bytes than Limit.
-var ErrLimit = errors.New("the limit of all blobs is reached")
+// ErrLimit is returned when the blobs would have more bytes than Limit.
+var ErrLimit = errors.New("the blobs have reached their size limit")
 
 // Errors of Remove.
 var (
-	// ErrKept: KeepAll has not ended.
+	// ErrKept is returned while KeepAll keeps all blobs.
 	ErrKept = errors.New("a backup is being written")
-	// ErrPinned: the blob has a pin.
+	// ErrPinned is returned while the blob has a pin.
 	ErrPinned = errors.New("the blob is in use")
 )
 
@@ -95,10 +95,10 @@ var (
 type BlobInfo struct {
 	Digest Digest
 	Size   int64     // bytes
-	Stored time.Time // when it was stored the last time
+	Stored time.Time // the last time
 }
 
-// backend returns what keeps the blobs, but for those of Base.
+// backend returns the backend of all blobs except those of Base.
 func (b *Blobs) backend() backend {
 	if b.dir != nil {
 		return b.dir
@@ -106,8 +106,8 @@ func (b *Blobs) backend() backend {
 	return &b.mem
 }
 
-// Open makes the directory dir, uses it from now on, and removes files that an earlier process
-// did not finish.
+// Open keeps the blobs in the directory dir from now on. It makes the directory if it does not exist, and removes
+// files that an earlier process did not finish.
 func (b *Blobs) Open(dir string) (err error) {
 	if b.dir, err = openDirectory(dir); err != nil || b.Limit == 0 {
 		return err
@@ -119,10 +119,10 @@ func (b *Blobs) Open(dir string) (err error) {
 	})
 }
 
-// Put stores all that r yields, unless check returns an error for its digest. After it returned
-// the blob is on disk. It replaces a blob with that digest: its bytes are the same, or damaged.
+// Put stores the bytes of r as a blob, unless check returns an error for its digest. When it returns nil, the blob is
+// on disk. It replaces a blob with the same digest, because its bytes may be damaged.
 func (b *Blobs) Put(ctx context.Context, r io.Reader, check func(Digest) error) (Digest, error) {
-	stored, release, err := b.put(ctx, []io.Reader{r}, check, false)
+	stored, release, err := b.put(ctx, []io.Reader{r}, check, persistent)
 	if err != nil {
 		return Digest{}, err
 	}
@@ -130,23 +130,23 @@ func (b *Blobs) Put(ctx context.Context, r io.Reader, check func(Digest) error) 
 	return stored[0].Digest, nil
 }
 
-// PutPinned is Put for a blob that has a pin from then on: see Pin.
-func (b *Blobs) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, release func(named Named), err error) {
-	stored, release, err := b.put(ctx, []io.Reader{r}, func(Digest) error { return nil }, true)
+// PutPinned is Put, and pins the blob: see Pin.
+func (b *Blobs) PutPinned(ctx context.Context, r io.Reader) (info BlobInfo, release func(Referenced), err error) {
+	stored, release, err := b.put(ctx, []io.Reader{r}, func(Digest) error { return nil }, provisional)
 	if err != nil {
 		return BlobInfo{}, nil, err
 	}
 	return stored[0], release, nil
 }
 
-// PutAll stores the blobs with these bytes, in one go: many small ones take a fraction of the time that Put needs for
-// each. After it returned nil all of them are on disk. After an error some may be stored.
+// PutAll stores several blobs. It is much faster than one Put for each, because the file system syncs them together.
+// When it returns nil, all of them are on disk. After an error some may be stored.
 func (b *Blobs) PutAll(ctx context.Context, blobs [][]byte) error {
 	contents := make([]io.Reader, len(blobs))
 	for i, data := range blobs {
 		contents[i] = bytes.NewReader(data)
 	}
-	_, release, err := b.put(ctx, contents, func(Digest) error { return nil }, false)
+	_, release, err := b.put(ctx, contents, func(Digest) error { return nil }, persistent)
 	if err != nil {
 		return err
 	}
@@ -154,25 +154,32 @@ func (b *Blobs) PutAll(ctx context.Context, blobs [][]byte) error {
 	return nil
 }
 
-// put stores blobs, which are pinned until release is called. own: those that were not there are removed then, unless
-// they are named.
-func (b *Blobs) put(ctx context.Context, contents []io.Reader, check func(Digest) error, own bool) (_ []BlobInfo, release func(Named), err error) {
-	var mu sync.Mutex // several are stored at the same time
+// lifetime says what becomes of a new blob when its last pin is released.
+type lifetime int
+
+const (
+	persistent  lifetime = iota // it stays
+	provisional                 // it is removed, unless something refers to it
+)
+
+// put stores blobs, which are pinned until release is called.
+func (b *Blobs) put(ctx context.Context, contents []io.Reader, check func(Digest) error, life lifetime) (_ []BlobInfo, release func(Referenced), err error) {
+	var mu sync.Mutex // the backend calls check from several goroutines
 	var pinned []Digest
 	counted := &usage{blobs: b}
 	defer counted.end()
 	var once sync.Once
-	release = func(named Named) {
+	release = func(referenced Referenced) {
 		once.Do(func() {
 			for _, d := range pinned {
-				b.unpin(d, named)
+				b.unpin(d, referenced)
 			}
 		})
 	}
 	read := make([]io.Reader, len(contents))
 	for i, r := range contents {
 		read[i] = &ctxReader{ctx, r}
-		if own && b.Limit > 0 {
+		if life == provisional && b.Limit > 0 {
 			read[i] = counted.reader(read[i])
 		}
 	}
@@ -180,7 +187,7 @@ func (b *Blobs) put(ctx context.Context, contents []io.Reader, check func(Digest
 		if err := check(d); err != nil {
 			return err
 		}
-		b.pin(d, own)
+		b.pin(d, life)
 		mu.Lock()
 		defer mu.Unlock()
 		pinned = append(pinned, d)
@@ -191,11 +198,11 @@ func (b *Blobs) put(ctx context.Context, contents []io.Reader, check func(Digest
 		return nil, nil, err
 	}
 	counted.end()
-	b.stored(stored)
+	b.countStored(stored)
 	return stored, release, nil
 }
 
-// Read opens a blob, which the caller must close. Its bytes have been compared with the digest. The
+// Read opens a blob after it has compared the bytes with the digest. The caller must close it. The
 // error matches fs.ErrNotExist if there is no such blob.
 func (b *Blobs) Read(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	r, err := b.OpenBlob(d)
@@ -208,8 +215,8 @@ func (b *Blobs) Read(ctx context.Context, d Digest) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// OpenBlob opens a blob, which the caller must close. Its bytes are not read. The error matches fs.ErrNotExist if there
-// is no such blob.
+// OpenBlob opens a blob without reading it. The caller must close it. The error matches fs.ErrNotExist if there is no
+// such blob.
 func (b *Blobs) OpenBlob(d Digest) (*Blob, error) {
 	r, err := b.backend().open(d)
 	if b.Base != nil && errors.Is(err, fs.ErrNotExist) {
@@ -218,8 +225,7 @@ func (b *Blobs) OpenBlob(d Digest) (*Blob, error) {
 	return r, err
 }
 
-// Info describes a blob, whose bytes are not read. The error matches fs.ErrNotExist if there is no
-// such blob.
+// Info describes a blob without reading it. The error matches fs.ErrNotExist if there is no such blob.
 func (b *Blobs) Info(d Digest) (BlobInfo, error) {
 	info, err := b.backend().info(d)
 	if b.Base != nil && errors.Is(err, fs.ErrNotExist) {
@@ -228,39 +234,39 @@ func (b *Blobs) Info(d Digest) (BlobInfo, error) {
 	return info, err
 }
 
-// KeepAll keeps all blobs until end is called: Remove returns ErrKept.
+// KeepAll keeps all blobs until end is called: until then Remove returns ErrKept.
 func (b *Blobs) KeepAll() (end func()) {
 	b.kept.RLock()
 	return b.kept.RUnlock
 }
 
-// Remove removes a blob, but none of Base. The error matches fs.ErrNotExist if there is no such blob, ErrKept or
+// Remove removes a blob. The error matches fs.ErrNotExist if there is no such blob or only Base has it, ErrKept, or
 // ErrPinned.
 func (b *Blobs) Remove(d Digest) error {
 	_, err := b.RemoveUnless(d, func() (bool, error) { return false, nil })
 	return err
 }
 
-// Named reports whether something names a blob. It is called while no pin begins or ends.
-type Named func() (bool, error)
+// Referenced reports whether something refers to a blob. It is called while no pin begins or ends.
+type Referenced func() (bool, error)
 
-// RemoveUnless is Remove, unless something names the blob. It asks after no pin is left, so that a commit which was
-// made under a pin is seen.
-func (b *Blobs) RemoveUnless(d Digest, named Named) (removed bool, err error) {
+// RemoveUnless is Remove, unless something refers to the blob. It calls referenced when the blob has no pin, so
+// referenced sees each commit that was made under a pin.
+func (b *Blobs) RemoveUnless(d Digest, referenced Referenced) (removed bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.pins[d] != nil {
 		return false, ErrPinned
 	}
-	return b.removeLocked(d, named)
+	return b.removeLocked(d, referenced)
 }
 
-func (b *Blobs) removeLocked(d Digest, named Named) (removed bool, err error) {
+func (b *Blobs) removeLocked(d Digest, referenced Referenced) (removed bool, err error) {
 	if !b.kept.TryLock() {
 		return false, ErrKept
 	}
 	defer b.kept.Unlock()
-	if is, err := named(); err != nil || is {
+	if is, err := referenced(); err != nil || is {
 		return false, err
 	}
 	info, err := b.backend().info(d)
@@ -289,8 +295,8 @@ func (b *Blobs) List() (all []Digest, err error) {
 	return slices.Compact(all), nil
 }
 
-// Each calls visit with the digest of each blob, in any order, and maybe twice if Base has it too. It ends at an error of
-// visit and returns it. Blobs that are stored or removed meanwhile may be missing.
+// Each calls visit with the digest of each blob, in any order, and twice if Base has it too. If visit returns an error,
+// Each stops and returns it. Blobs that are stored or removed meanwhile may be missing.
 func (b *Blobs) Each(visit func(Digest) error) error {
 	if b.Base != nil {
 		if err := b.Base.Each(visit); err != nil {
@@ -300,7 +306,7 @@ func (b *Blobs) Each(visit func(Digest) error) error {
 	return b.backend().list(visit)
 }
 
-// ctxReader reads until its context ends; then its error is the cause.
+// ctxReader reads until its context ends. Then it returns the cause.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader

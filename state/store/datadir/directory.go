@@ -15,27 +15,27 @@ import (
 	"runner.example/internal/system/disk"
 )
 
-// directory keeps each blob in a file, whose name is the digest. The name of a file that is being written begins with
-// tempBlob.
+// directory keeps each blob in a file, whose name is the digest.
 type directory struct{ path string }
 
-const tempBlob = "new-"
+// tempPrefix begins the names of files that are being written.
+const tempPrefix = "new-"
 
-// openDirectory makes the directory, and removes unfinished files.
+// openDirectory makes the directory if it does not exist, and removes unfinished files.
 func openDirectory(path string) (*directory, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, err
 	}
 	dir := &directory{path}
 	return dir, dir.names(func(name string) error {
-		if strings.HasPrefix(name, tempBlob) {
+		if strings.HasPrefix(name, tempPrefix) {
 			return os.Remove(filepath.Join(path, name))
 		}
 		return nil
 	})
 }
 
-// Path returns the path of a blob's file.
+// Path returns the path of a blob's file; in memory, its digest.
 func (b *Blobs) Path(d Digest) string {
 	if b.dir == nil {
 		return d.String()
@@ -45,8 +45,8 @@ func (b *Blobs) Path(d Digest) string {
 
 func (dir *directory) file(d Digest) string { return filepath.Join(dir.path, d.String()) }
 
-// putAtOnce is how many blobs put writes at the same time: the file system syncs them together.
-const putAtOnce = 16
+// maxWriters is how many blobs put writes at the same time, so that the file system can sync them together.
+const maxWriters = 16
 
 func (dir *directory) put(ctx context.Context, contents []io.Reader, check func(Digest) error) ([]BlobInfo, error) {
 	if len(contents) == 0 {
@@ -55,7 +55,7 @@ func (dir *directory) put(ctx context.Context, contents []io.Reader, check func(
 	stored := make([]BlobInfo, len(contents))
 	var next atomic.Int64
 	var running sync.WaitGroup
-	errs := make([]error, min(putAtOnce, len(contents)))
+	errs := make([]error, min(maxWriters, len(contents)))
 	for i := range errs {
 		running.Go(func() {
 			for at := next.Add(1) - 1; errs[i] == nil && at < int64(len(contents)); at = next.Add(1) - 1 {
@@ -70,12 +70,12 @@ func (dir *directory) put(ctx context.Context, contents []io.Reader, check func(
 	return stored, disk.SyncDir(dir.path)
 }
 
-// write stores a blob, whose name may be lost in a power cut until the directory is synced.
+// write stores a blob. Until the directory is synced, a power cut may lose its name.
 func (dir *directory) write(ctx context.Context, r io.Reader, check func(Digest) error) (info BlobInfo, err error) {
 	if ctx.Err() != nil {
 		return info, context.Cause(ctx)
 	}
-	f, err := atomicio.Create(dir.path, tempBlob, 0o600)
+	f, err := atomicio.Create(dir.path, tempPrefix, 0o600)
 	if err != nil {
 		return info, err
 	}
@@ -131,8 +131,8 @@ func (dir *directory) list(visit func(Digest) error) error {
 	})
 }
 
-// namesAtOnce is how many names are in memory: a directory may have millions of them.
-const namesAtOnce = 1000
+// namesBatch is how many names are read at once: a directory may have millions of them.
+const namesBatch = 1000
 
 // names calls visit with the name of each file.
 func (dir *directory) names(visit func(name string) error) error {
@@ -142,7 +142,7 @@ func (dir *directory) names(visit func(name string) error) error {
 	}
 	defer f.Close()
 	for {
-		names, err := f.Readdirnames(namesAtOnce)
+		names, err := f.Readdirnames(namesBatch)
 		for _, name := range names {
 			if err := visit(name); err != nil {
 				return err

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// fetch is a call of Fetch that is under way.
+// fetch is a running call of Fetch, which several goroutines may wait for.
 type fetch struct {
 	ended  chan struct{}
 	err    error // set before ended is closed
-	gaveUp bool  // the context of the goroutine that fetched has ended
+	gaveUp bool  // it ended with the context of its caller: another goroutine must fetch
 }
 
-// FetchOnce stores a blob that Fetch gets, unless its bytes do not have the digest. Goroutines that
-// want one blob at the same time share one call. If it fails nothing is stored.
+// FetchOnce gets a blob with Fetch, and stores it if its bytes have the digest. Goroutines that want the same blob at
+// the same time share one call of Fetch.
 func (b *Blobs) FetchOnce(ctx context.Context, d Digest) error {
 	for {
 		f, began := b.joinFetch(d)
@@ -32,10 +32,10 @@ func (b *Blobs) FetchOnce(ctx context.Context, d Digest) error {
 	}
 }
 
-// FetchAgain stores a blob that Fetch gets in place of one whose bytes have changed.
-func (b *Blobs) FetchAgain(ctx context.Context, d Digest) error { return b.fetch(ctx, d) }
+// Refetch replaces a blob whose bytes have changed by the one that Fetch gets.
+func (b *Blobs) Refetch(ctx context.Context, d Digest) error { return b.fetch(ctx, d) }
 
-// joinFetch returns the fetch of a blob, and whether it begins with this call.
+// joinFetch returns the fetch of a blob, and whether the caller must run it.
 func (b *Blobs) joinFetch(d Digest) (f *fetch, began bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

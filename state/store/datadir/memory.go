@@ -20,7 +20,7 @@ type memory struct {
 }
 
 type memoryBlob struct {
-	data   []byte // not changed
+	data   []byte // is not modified
 	stored time.Time
 }
 

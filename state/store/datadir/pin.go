@@ -2,57 +2,53 @@ package datadir
 
 import "sync"
 
-// pin keeps a blob, or one that is about to be stored.
-type pin struct {
+// pins are the pins of one blob, which may not be stored yet.
+type pins struct {
 	count int
-	// own: the blob was not there before its first pin, and all that stored it since did so with PutPinned.
-	own bool
-	// there: the blob is there, and counts in Blobs.used.
-	there bool
+	// life is provisional if the blob did not exist before its first pin, and was then stored by PutPinned only.
+	life lifetime
+	// counted: Blobs.used has the size of the blob.
+	counted bool
 }
 
-// Pin keeps a blob until release is called: it is not removed. Release of the last pin removes the blob if PutPinned
-// stored it and nothing else has: named says whether something names it by now. It may be nil: then the blob stays.
-// Release does nothing when it is called again.
-func (b *Blobs) Pin(d Digest) (release func(named Named)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.pinLocked(d, true)
+// Pin keeps a blob until release is called: until then it is not removed. If only PutPinned has stored the blob, the
+// release of its last pin removes it, unless referenced reports true. With nil for referenced the blob stays. Further
+// calls of release do nothing.
+func (b *Blobs) Pin(d Digest) (release func(Referenced)) {
+	b.pin(d, provisional) // a pin alone does not make a blob persistent
 	var once sync.Once
-	return func(named Named) { once.Do(func() { b.unpin(d, named) }) }
+	return func(referenced Referenced) { once.Do(func() { b.unpin(d, referenced) }) }
 }
 
-// pin pins a blob that is about to be stored. own: by PutPinned.
-func (b *Blobs) pin(d Digest, own bool) {
+// pin adds a pin to a blob. Once it was pinned as persistent, it stays when its last pin is released.
+func (b *Blobs) pin(d Digest, life lifetime) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.pinLocked(d, own)
-}
-
-// pinLocked adds a pin. The first one says who owns the blob, and others that store it with own unset say that nobody does.
-func (b *Blobs) pinLocked(d Digest, own bool) {
 	p := b.pins[d]
 	if p == nil {
 		if b.pins == nil {
-			b.pins = make(map[Digest]*pin)
+			b.pins = make(map[Digest]*pins)
 		}
-		_, err := b.backend().info(d)
-		p = &pin{own: err != nil, there: err == nil}
+		p = &pins{life: provisional}
+		if _, err := b.backend().info(d); err == nil {
+			p.life, p.counted = persistent, true
+		}
 		b.pins[d] = p
 	}
 	p.count++
-	p.own = p.own && own
+	if life == persistent {
+		p.life = persistent
+	}
 }
 
-// Adopt says that a blob may have an owner that Named does not know: the release of a pin does not remove it. The blob need
-// not be there.
+// Adopt makes a blob persistent: something may refer to it that Referenced does not know. The blob may not exist yet.
 func (b *Blobs) Adopt(d Digest) {
-	b.pin(d, false)
+	b.pin(d, persistent)
 	b.unpin(d, nil)
 }
 
-// unpin releases a pin. An error leaves the blob to a later removal.
-func (b *Blobs) unpin(d Digest, named Named) {
+// unpin releases a pin. If the removal fails, the blob is left to a later Remove.
+func (b *Blobs) unpin(d Digest, referenced Referenced) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p := b.pins[d]
@@ -60,7 +56,7 @@ func (b *Blobs) unpin(d Digest, named Named) {
 		return
 	}
 	delete(b.pins, d)
-	if p.own && named != nil {
-		_, _ = b.removeLocked(d, named)
+	if p.life == provisional && referenced != nil {
+		_, _ = b.removeLocked(d, referenced)
 	}
 }

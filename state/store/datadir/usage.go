@@ -2,19 +2,19 @@ package datadir
 
 import "io"
 
-// usage counts the bytes that one call of PutPinned reads, until the blob counts or is not stored.
+// usage counts the bytes that one call of PutPinned reads, until the blob itself is counted or is discarded.
 type usage struct {
 	blobs *Blobs
 	bytes int64
 }
 
-// end ends the count. It may be called again.
+// end takes the bytes out of the count. It may be called again.
 func (u *usage) end() {
 	u.blobs.used.Add(-u.bytes)
 	u.bytes = 0
 }
 
-// reader returns r, which fails with ErrLimit when all blobs would have too many bytes.
+// reader returns a reader of r that fails with ErrLimit when all blobs would have too many bytes.
 func (u *usage) reader(r io.Reader) io.Reader { return &usageReader{r, u} }
 
 type usageReader struct {
@@ -31,13 +31,13 @@ func (r *usageReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// stored counts blobs that have been stored, and are pinned, if they were not there before.
-func (b *Blobs) stored(all []BlobInfo) {
+// countStored adds the sizes of pinned blobs that are new.
+func (b *Blobs) countStored(all []BlobInfo) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, info := range all {
-		if p := b.pins[info.Digest]; b.Limit > 0 && !p.there {
-			p.there = true
+		if p := b.pins[info.Digest]; b.Limit > 0 && !p.counted {
+			p.counted = true
 			b.used.Add(info.Size)
 		}
 	}

@@ -1,9 +1,9 @@
 // The AssemblyScript SDK's guest of the conformance suite. tests/conformance/README.md
 // describes its handlers.
 import {
-  aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, digest, error, Event, events, fetch, fetchAll, FetchResponse,
+  aggregate, and, ApiKeyFilter, ApiKeyOptions, badRequest, call, Condition, created, createFile, digest, error, Event, events, fetch, fetchAll, FetchResponse,
   field, fields, Fields, forbidden, get, getContext, hashPassword, hmac, insert, JobOptions, JSON, nil, noContent, not, notFound, ok, Operation, Outcome,
-  or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, SessionFilter, SessionOptions, stream, timingSafeEqual, tryCall, unauthorized, update,
+  or, PasswordCheck, query, redirect, remove, Response, RouteRequest, select, sendFile, SendOptions, SessionFilter, SessionOptions, StoredFile, stream, timingSafeEqual, tryCall, unauthorized, update,
   Values, verifyPassword,
 } from "@runner/assemblyscript";
 
@@ -542,6 +542,35 @@ export function bodies(req: RouteRequest): Response {
     for (let i = 0; i < n; i++) sum += part[i];
   }
   return ok(fields().set("bytes", bytes).set("sum", sum));
+}
+
+@json
+class Document {
+  title: string = "";
+  scan: StoredFile | null = null;
+}
+
+function insertDocument(title: string, scan: StoredFile | null): Document {
+  const document = new Document();
+  document.title = title;
+  document.scan = scan;
+  return insert("Document", document).row<Document>();
+}
+
+export function files(req: RouteRequest): Response {
+  const form = req.form();
+  const scan = insertDocument(form.get("title"), form.file("scan")).scan!;
+  const note = insertDocument("note", createFile("a note ü", "note.md", "text/markdown")).scan!;
+  return ok(
+    fields()
+      .set("text", scan.text()).set("name", scan.name).set("type", scan.type).set("size", scan.size).set("note", note.size)
+      .set("other", form.file("other") !== null),
+  );
+}
+
+export function sent(req: RouteRequest): Response {
+  const options = new SendOptions().status(201).disposition("attachment").name("copy.txt").cache("private");
+  return sendFile(req.form().file()!, options).withHeader("x-sent", "yes");
 }
 
 export function streams(req: RouteRequest): Response {

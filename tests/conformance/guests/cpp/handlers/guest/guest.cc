@@ -421,6 +421,20 @@ RUNNER_HANDLER(bodies) {
   return ok(object({{"bytes", bytes}, {"sum", sum}}));
 }
 
+RUNNER_HANDLER(files) {
+  auto form = runner::Request().form();
+  auto document = [](Json title, Json scan) { return runner::insert("Document", object({{"title", title}, {"scan", scan}})).row(); };
+  auto scan = document(form.get("title"), form.file("scan"))["scan"].file().value_or(runner::File());
+  auto note = document("note", runner::create_file("note.md", "a note ü", "text/markdown"))["scan"]["size"];
+  return ok(object({{"text", scan.read()}, {"name", scan.name}, {"type", scan.type}, {"size", scan.size}, {"note", note},
+                    {"other", form.file("other").has_value()}}));
+}
+
+RUNNER_HANDLER(sent) {
+  auto file = runner::Request().form().file().value_or(runner::UploadedFile());
+  return runner::send_file(file, {201, "attachment", "copy.txt", "private"}).with_header("x-sent", "yes");
+}
+
 RUNNER_HANDLER(streams) {
   runner::Request req;
   std::string what = req.param("what");

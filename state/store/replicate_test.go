@@ -12,12 +12,12 @@ import (
 	"runner.example/state/store"
 )
 
-func TestABlobIsSpreadBeforeTheCommitThatNamesIt(t *testing.T) {
+func TestABlobIsReplicatedBeforeTheCommitThatRefersToIt(t *testing.T) {
 	diskAndMemory(t, func(t *testing.T, open opener) {
-		var spread []store.Digest
+		var replicated []store.Digest
 		var refuse error
-		s := open(store.Options{SpreadBlob: func(_ context.Context, d store.Digest) error {
-			spread = append(spread, d)
+		s := open(store.Options{ReplicateBlob: func(_ context.Context, d store.Digest) error {
+			replicated = append(replicated, d)
 			return refuse
 		}})
 		d, err := s.PutBlob(t.Context(), strings.NewReader("a file"))
@@ -35,12 +35,12 @@ func TestABlobIsSpreadBeforeTheCommitThatNamesIt(t *testing.T) {
 			})
 			return err
 		}
-		if err := commit("a", "b"); err != nil || !slices.Equal(spread, []store.Digest{d}) {
-			t.Errorf("%v, spread: %v", err, spread)
+		if err := commit("a", "b"); err != nil || !slices.Equal(replicated, []store.Digest{d}) {
+			t.Errorf("%v, replicated: %v", err, replicated)
 		}
 		refuse = errors.New("the others do not answer")
 		if err := commit("c"); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, refuse) {
-			t.Errorf("what is not spread is committed: %v", err)
+			t.Errorf("what is not replicated is committed: %v", err)
 		}
 		err = s.View(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.Get(store.AppendBlobReference(nil, d, []byte("c")))
@@ -56,7 +56,7 @@ func TestABlobIsSpreadBeforeTheCommitThatNamesIt(t *testing.T) {
 	})
 }
 
-func TestABlobThatAnotherNodeIsAboutToNameIsKept(t *testing.T) {
+func TestASweepKeepsABlobThatAnotherNodeIsAboutToReferTo(t *testing.T) {
 	diskAndMemory(t, func(t *testing.T, open opener) {
 		source := &blobSource{content: "of the other node"}
 		s := open(store.Options{FetchBlob: source.fetch})
@@ -76,7 +76,7 @@ func TestABlobThatAnotherNodeIsAboutToNameIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, d := range []store.Digest{fetched, old} {
-			if _, err := s.HasBlob(d); err != nil {
+			if _, err := s.StatBlob(d); err != nil {
 				t.Error(err)
 			}
 		}
