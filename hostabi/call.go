@@ -105,7 +105,7 @@ type Call struct {
 	guest        *Guest       // that the call is bound to
 	checkFunc    func() error // checkRun, bound once, as the next two
 	fileOf       func(id string) (schema.File, bool)
-	sawFile      func(schema.File)
+	sawFile      func(schema.File, entity.FileOwner)
 	initializing bool
 	stopping     bool // see Stopping
 	muted        bool

@@ -59,6 +59,7 @@ var operationTable = map[string]operation{
 	"file.end":     {changes: true, run: withArguments(endFile)},
 	"file.read":    {run: readFilePart},
 	"file.send":    {run: withArguments(sendFile)},
+	"file.sign":    {run: withArguments(signFile)},
 
 	"jobs.enqueue": {countsAsStoreOp: true, changes: true, run: withArguments(enqueueJob), maxArguments: maxDataBytes},
 	"jobs.cancel":  {countsAsStoreOp: true, changes: true, run: withArguments(cancelJob)},

@@ -32,12 +32,18 @@ const (
 
 // runFiles are the files of one run.
 type runFiles struct {
-	ofRows        map[string]schema.File
+	ofRows        map[string]rowFile
 	made          map[string]schema.File
 	begun         int      // files that the run has made, or begun to write
 	pins          []func() // of the files that this run and earlier ones of the same transaction have made
 	writers       map[int64]*fileWriter
 	writersOpened int64
+}
+
+// rowFile is a file of a row, and the field that has it in the row that the run has got last.
+type rowFile struct {
+	schema.File
+	owner entity.FileOwner
 }
 
 // reset prepares for a run. The pins stay until ReleaseFiles.
@@ -82,7 +88,7 @@ func (c *Call) knownFile(id string) (schema.File, bool) {
 		return f, true
 	}
 	f, ok := c.ofRows[id]
-	return f, ok
+	return f.File, ok
 }
 
 // writableFile returns the file with an id, if the run may write it into a row.
@@ -98,12 +104,12 @@ func (c *Call) writableFile(id string) (schema.File, bool) {
 }
 
 // noteFile records that the host gives the guest a row with a file.
-func (c *Call) noteFile(f schema.File) {
+func (c *Call) noteFile(f schema.File, owner entity.FileOwner) {
 	if c.ofRows == nil {
-		c.ofRows = map[string]schema.File{}
+		c.ofRows = map[string]rowFile{}
 	}
 	if _, known := c.ofRows[f.ID]; known || len(c.ofRows) < maxKnownFiles {
-		c.ofRows[f.ID] = f
+		c.ofRows[f.ID] = rowFile{f, owner}
 	}
 }
 
@@ -112,10 +118,12 @@ func (c *Call) fileArgument(args *arguments) schema.File {
 	id := args.text("id")
 	f, ok := c.knownFile(id)
 	if !ok && args.err == nil {
-		args.err = fault.New(fault.NotFound, "the run does not know this file: use one of its form, one that it has made, or one of a row that it has read")
+		args.err = errUnknownFile
 	}
 	return f
 }
+
+var errUnknownFile = fault.New(fault.NotFound, "the run does not know this file: use one of its form, one that it has made, or one of a row that it has read")
 
 // stored is a file with its pin.
 type stored struct {

@@ -24,7 +24,11 @@ func (r *Runtime) logRequest(s *requestState, x *front.Exchange, err error, took
 		r.logAccess(attrs)
 		return
 	}
-	attrs = append(attrs, slog.String("path", string(x.Request.Path)))
+	path := string(x.Request.Path)
+	if s.route != nil && s.route.links { // who has a signed link may read the file
+		path = s.route.Path
+	}
+	attrs = append(attrs, slog.String("path", path))
 	var code, detail, problems string
 	if err != nil {
 		f := fault.Of(err)

@@ -191,6 +191,7 @@ func (r *Runtime) bind(ctx context.Context, bundle *Bundle) (*activeBundle, erro
 		})
 	}
 	a.addLivePaths()
+	a.addLinkPath()
 	a.addFunctions(true)
 	templates := make([]router.Route, len(a.routes))
 	a.addFunctions(false)

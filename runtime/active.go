@@ -59,6 +59,7 @@ type route struct {
 	limits    []*limit.Limit
 	policy    []byte // of the undivided limits, for RateLimit-Policy
 	shared    bool   // it is the path of the live routes of a prefix
+	links     bool   // it is the path of signed links to files
 	bodyBytes int64
 	timeout   time.Duration
 	metrics   *routeMetrics

@@ -21,7 +21,7 @@ func (r *Runtime) admit(a *activeBundle, s *requestState, x *front.Exchange, now
 	if counts {
 		s.route.allowOrigin(x)
 	}
-	if s.route.shared { // each of its watches is admitted
+	if s.route.shared || s.route.links { // each watch is admitted; a link is itself the credential
 		return false, nil
 	}
 	if !counts {

@@ -78,7 +78,7 @@ func fileOfRow(a *activeBundle, s *requestState, x *front.Exchange, tx *store.Tx
 	var rows entity.Access
 	rows.Reset(a.host.Entities, tx, &s.caller, a.host.Limits.Rows)
 	rows.Context, rows.Observe = s.deadline, a.host.Observe
-	rows.SawFile = func(f schema.File) { found = &f }
+	rows.SawFile = func(f schema.File, _ entity.FileOwner) { found = &f }
 	var out entity.Result
 	err = rows.Do("get", args, &out)
 	return found, err

@@ -100,6 +100,8 @@ func (r *Runtime) handle(s *requestState, x *front.Exchange, now time.Time) erro
 		case s.route.shared:
 			w, err = r.watchMany(a, s, x)
 			return err
+		case s.route.links:
+			return r.serveLink(a, s, x)
 		case s.wantsEvents(x):
 			w, err = r.watchOne(a, s, x)
 			return err

@@ -251,6 +251,9 @@ func (r *Route) Target() string {
 // with it.
 const LiveSegment = "_live"
 
+// FilesPath is the path under which the runner itself serves signed links to files.
+const FilesPath = "/_files"
+
 // LivePath returns the path where a client watches live routes of the same prefix over one connection: "/v1/_live".
 func (r *Route) LivePath() string { return r.Prefix + "/" + LiveSegment }
 

@@ -60,6 +60,7 @@ var subjects = []subject{
 	{"keystore", []string{ // who may call
 		"credtime tokenindex",
 		".",
+		"filelink",
 	}},
 	{"hostabi", []string{ // what a guest can call
 		"abi compression fileinfo files longwork octets outbound pbkdf2",

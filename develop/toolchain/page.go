@@ -7,9 +7,9 @@ import (
 	"runner.example/develop/toolchain/typescript"
 )
 
-// BundlePage writes a script for browsers, or a style sheet, that is made of the file entry and of what it imports. Both paths
-// are relative to dir. Each file is written as a whole. written are those of the bundle. If
-// the sources have errors, the error is a *DiagnosticsError, and nothing is written.
+// BundlePage bundles the file entry and its imports, a script or a style sheet for browsers, and writes the result to out.
+// Both paths are relative to dir. written has the paths of all files that it has written, each of them atomically. If the
+// sources have errors, the error is a *DiagnosticsError, and nothing is written.
 func BundlePage(dir, entry, out string) (written []string, warnings *DiagnosticsError, err error) {
 	files, found, err := typescript.BundlePage(dir, entry, out)
 	if err != nil {

@@ -124,6 +124,7 @@ func Ops() []Op {
 		{"file.end", `{"writer"}`, `{"id","name","type","size","sha256"}`},
 		{"file.read", `{"id","offset"?,"length"?}`, `{"data","end"?}`},
 		{"file.send", `{"id","status"?,"disposition"?,"name"?,"cache"?}`, `{}`},
+		{"file.sign", `{"id","expires","disposition"?,"name"?}`, `{"url"}`},
 		{"apiKeys.create", `{"scope","name"?,"expiresIn"?,"metadata"?}`, "the key object with its `token`"},
 		{"apiKeys.get", `{"id"}`, "the key object"},
 		{"apiKeys.list", `{"scope"?,"limit"?,"cursor"?}`, `{"keys":[…],"nextCursor"}`},

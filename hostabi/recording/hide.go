@@ -246,11 +246,14 @@ func (h *hider) event(e *Event) {
 		} else if json.Unmarshal(args["password"], &data) == nil {
 			h.add("password", string(data.Base64))
 		}
-	case strings.HasPrefix(op, "apiKeys."), e.Kind == Take:
-		var made struct{ Token string }
+	case strings.HasPrefix(op, "apiKeys."), op == "file.sign", e.Kind == Take:
+		var made struct{ Token, URL string }
 		if json.Unmarshal(e.Result, &made) == nil {
 			_, random, _ := strings.Cut(made.Token, "_") // the prefix is not secret
 			h.add("API key", random)
+			if token, ok := strings.CutPrefix(made.URL, "/_files/"); ok {
+				h.add("signed link", token)
+			}
 		}
 	}
 	if op := e.op(); op == "fetch" || e.Kind == Fetch || e.Kind == Take || e.Kind == Response {

@@ -104,20 +104,28 @@ func TestTheResultOfSecretIsHiddenWhateverItsLength(t *testing.T) {
 
 func TestCredentialsAreHidden(t *testing.T) {
 	const cookie, bearer, token, password = "s3ss10n-0f-ada", "t0k3n.0f.partner", "cnf_0123456789abcdefghijklmnopqrst", "my dog's name"
+	const link, other = "AQCAgICAgIABAAAAAAAAAAAA", "AQCAgICAgIABBBBBBBBBBBBB"
 	r := record(
 		[3]string{"fetch", `{"url":"https://a.example","headers":[["Authorization","Bearer ` + bearer + `"]]}`,
 			`{"status":200,"headers":[["set-cookie","id=` + cookie + `; Path=/"]],"body":"` + bearer + `"}`},
 		[3]string{"apiKeys.create", `{"scope":"a"}`, `{"id":"key_1","token":"` + token + `"}`},
 		[3]string{"password.verify", `{"password":"` + password + `","hash":"x"}`, `{"valid":true}`},
 		[3]string{"password.hash", `{"password":"tea"}`, `{"hash":"x"}`},
+		[3]string{"file.sign", `{"id":"01h0000000000000000000000a","expires":60}`, `{"url":"/_files/` + link + `"}`},
 	)
+	var later recording.Recorder // an operation whose result is taken later
+	later.Begin()
+	later.Answer(later.Add(recording.Take, "", nil, 1), []byte(`{"url":"/_files/`+other+`"}`))
+	var taken recording.Recording
+	later.Take(&taken)
+	r.Events = append(r.Events, taken.Events...)
 	r.Request = recording.RequestOf(&abi.Request{
 		Headers: []abi.Pair{{Name: []byte("cookie"), Value: []byte("a=b; c=" + cookie)}}, Body: []byte(`{"password":"` + password + `"}`),
 	}, nil)
-	r.Outcome.SetAnswer(&abi.Response{Body: []byte(`{"token":"` + token + `"}`)})
+	r.Outcome.SetAnswer(&abi.Response{Body: []byte(`{"token":"` + token + `","links":["https://a.example/_files/` + link + `","` + other + `"]}`)})
 	r.Hide(nil)
 	got := text(t, r)
-	for _, value := range []string{cookie, bearer, token[4:], password, `"a=b`, `\"tea\"`} {
+	for _, value := range []string{cookie, bearer, token[4:], password, `"a=b`, `\"tea\"`, link, other} {
 		if strings.Contains(got, value) {
 			t.Errorf("%q is kept: %s", value, got)
 		}

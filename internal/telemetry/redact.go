@@ -17,7 +17,7 @@ type span struct{ from, to int }
 // otherwise a copy.
 //
 // A secret is a token (prefix_ and at least 27 letters or digits, the _ also as %5F), a
-// JWT, the text after "Bearer" or "Basic", and the value after an authorization, cookie or
+// JWT, the part of a signed link after /_files/, the text after "Bearer" or "Basic", and the value after an authorization, cookie or
 // x-api-key name. Text may be JSON, key=value pairs or HTTP: escapes and quotes end a
 // value, they do not hide one.
 func Redact(text []byte) []byte {
@@ -44,7 +44,9 @@ func next(text []byte, from int) (span, bool) {
 		var s span
 		switch text[i] {
 		case '_', '%':
-			s = token(text, i, from)
+			if s = token(text, i, from); s.to == 0 {
+				s = link(text, i)
+			}
 		case '.':
 			s = jwt(text, i, from)
 		case 'a', 'A', 'c', 'C', 'x', 'X':
@@ -79,6 +81,32 @@ func token(text []byte, i, done int) span {
 		if s := jwt(text, dot, done); s.to > 0 {
 			return s
 		}
+	}
+	return span{from, to}
+}
+
+// link finds the token of a signed link to a file, whose path begins with the _ or %5F at i.
+func link(text []byte, i int) span {
+	const path = "files"
+	from := i + 1
+	if text[i] == '%' {
+		from += len("5F")
+	}
+	if from+len(path) >= len(text) || string(text[from:from+len(path)]) != path {
+		return span{}
+	}
+	from = run(text, from+len(path), isQuoting) // a slash may be escaped
+	switch {
+	case from < len(text) && text[from] == '/':
+		from++
+	case from+2 < len(text) && text[from] == '%' && text[from+1] == '2' && text[from+2]|0x20 == 'f':
+		from += len("%2F")
+	default:
+		return span{}
+	}
+	to := run(text, from, isBase64URL)
+	if to-from < minSecret {
+		return span{}
 	}
 	return span{from, to}
 }

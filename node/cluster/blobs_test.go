@@ -23,8 +23,8 @@ func (m *member) put(text string) store.Digest {
 	return d
 }
 
-// commitNaming commits a key that names a blob.
-func (m *member) commitNaming(ctx context.Context, d store.Digest) error {
+// commitReference commits a reference to a blob.
+func (m *member) commitReference(ctx context.Context, d store.Digest) error {
 	_, err := m.store.Update(ctx, func(tx *store.Tx) error {
 		return tx.Set(store.AppendBlobReference(nil, d, []byte("a row")), nil)
 	})
@@ -46,7 +46,7 @@ func TestABlobIsOnAMajorityOfTheVotersBeforeItsCommit(t *testing.T) {
 	}
 	for _, by := range []*member{first, edge} {
 		d := by.put("a file that " + by.Name() + " has got")
-		if err := by.commitNaming(t.Context(), d); err != nil {
+		if err := by.commitReference(t.Context(), d); err != nil {
 			t.Fatal(err)
 		}
 		if n := having(d); n < 2 {
@@ -56,7 +56,7 @@ func TestABlobIsOnAMajorityOfTheVotersBeforeItsCommit(t *testing.T) {
 
 	third.stop()
 	d := first.put("a file while one voter is away")
-	if err := first.commitNaming(t.Context(), d); err != nil {
+	if err := first.commitReference(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	if n := having(d); n != 2 {
@@ -66,7 +66,7 @@ func TestABlobIsOnAMajorityOfTheVotersBeforeItsCommit(t *testing.T) {
 	second.stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	err := first.commitNaming(ctx, first.put("a file without a majority"))
+	err := first.commitReference(ctx, first.put("a file without a majority"))
 	if fault.CodeOf(err) != fault.Unavailable || !strings.Contains(err.Error(), "not on a majority of the voters") {
 		t.Errorf("without a majority: %v", err)
 	}
@@ -75,12 +75,12 @@ func TestABlobIsOnAMajorityOfTheVotersBeforeItsCommit(t *testing.T) {
 func TestANodeFetchesTheFilesThatItLacks(t *testing.T) {
 	first := found(t)
 	before := first.put("a file from before the edge node")
-	if err := first.commitNaming(t.Context(), before); err != nil {
+	if err := first.commitReference(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
 	data := first.joined(cluster.Edge, "edge")
 	late := first.put("a file while the edge node is away")
-	if err := first.commitNaming(t.Context(), late); err != nil {
+	if err := first.commitReference(t.Context(), late); err != nil {
 		t.Fatal(err)
 	}
 	edge := start(t, data)
@@ -97,13 +97,13 @@ func TestANodeFetchesTheFilesThatItLacks(t *testing.T) {
 	gets("of the backup", before)
 	gets("at its start", late)
 	d := first.put("a file while it runs")
-	if err := first.commitNaming(t.Context(), d); err != nil {
+	if err := first.commitReference(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	gets("after a commit", d)
 
 	lost := first.put("a file that is lost")
-	if err := first.commitNaming(t.Context(), lost); err != nil {
+	if err := first.commitReference(t.Context(), lost); err != nil {
 		t.Fatal(err)
 	}
 	gets("before it is lost", lost)

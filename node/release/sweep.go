@@ -69,30 +69,30 @@ func (r *Releases) sweepRecords(ctx context.Context) error {
 	return nil
 }
 
-// Named returns the blobs that the releases name. The error is one of the store, or says which of them this node lacks or
-// cannot read.
-func (r *Releases) Named(ctx context.Context) (map[store.Digest]bool, error) {
+// ReferencedBlobs returns the blobs that belong to the releases. The error is one of the store, or says that this node
+// lacks a listing or cannot read it.
+func (r *Releases) ReferencedBlobs(ctx context.Context) (map[store.Digest]bool, error) {
 	all, _, err := r.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	named, err := r.named(ctx, all)
-	if err == nil && named == nil {
+	referenced, err := r.referencedBlobs(ctx, all)
+	if err == nil && referenced == nil {
 		err = fault.New(fault.Unavailable, "this node lacks the files of a release: try again when it has fetched them")
 	}
-	return named, err
+	return referenced, err
 }
 
-// named returns the blobs that the releases name. It is nil if this node lacks a listing, which Fetch gets; the error says
-// that a listing is damaged. Then it is not known which blobs it names, and none may be deleted.
-func (r *Releases) named(ctx context.Context, all []Release) (map[store.Digest]bool, error) {
-	named := map[store.Digest]bool{}
+// referencedBlobs returns the blobs that belong to the releases. It returns nil if this node lacks a listing, until Fetch
+// gets it, and an error if a listing is damaged: then the blobs of the listing are unknown, and none may be deleted.
+func (r *Releases) referencedBlobs(ctx context.Context, all []Release) (map[store.Digest]bool, error) {
+	referenced := map[store.Digest]bool{}
 	for _, rel := range all {
 		for _, f := range rel.Files {
-			if named[f.Digest] {
+			if referenced[f.Digest] {
 				continue // the releases share it
 			}
-			named[f.Digest] = true
+			referenced[f.Digest] = true
 			if !IsTree(f.Name) {
 				continue
 			}
@@ -104,11 +104,11 @@ func (r *Releases) named(ctx context.Context, all []Release) (map[store.Digest]b
 				return nil, fmt.Errorf("read %s of release %s: %w", f.Name, rel.ID, err)
 			}
 			for _, listed := range files {
-				named[listed.SHA256] = true
+				referenced[listed.SHA256] = true
 			}
 		}
 	}
-	return named, nil
+	return referenced, nil
 }
 
 func (r *Releases) sweepBlobs(ctx context.Context, now time.Time) error {
@@ -121,11 +121,11 @@ func (r *Releases) sweepBlobs(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	named, err := r.named(ctx, all)
-	if named == nil || err != nil {
+	referenced, err := r.referencedBlobs(ctx, all)
+	if referenced == nil || err != nil {
 		return err
 	}
-	return r.store.SweepBlobs(ctx, now.Add(-blobAge), func(d store.Digest) bool { return named[d] }, func(b store.BlobInfo) {
+	return r.store.SweepBlobs(ctx, now.Add(-blobAge), func(d store.Digest) bool { return referenced[d] }, func(b store.BlobInfo) {
 		r.opt.Logger.Info("blob deleted", "sha256", b.Digest.String(), "bytes", b.Size)
 	})
 }

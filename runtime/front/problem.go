@@ -32,7 +32,7 @@ func (x *Exchange) Refuse(err error, extra Extra) {
 	x.srv.metrics.refusals.With(string(f.Code)).Inc()
 	x.logCause(f, outcome.HTTP)
 	h := x.answer(outcome.HTTP)
-	if x.Private || noStore(outcome.HTTP) {
+	if x.Private || x.NoStore || noStore(outcome.HTTP) {
 		h.Set("Cache-Control", "no-store")
 	}
 	switch {

@@ -105,7 +105,7 @@ func (s *Server) Serve(ln net.Listener) error {
 		return g.Close()
 	}
 	if s.openFiles != 0 {
-		s.opt.Logger.Warn("fewer connections than max_connections: the process may not open more files",
+		s.opt.Logger.Info("fewer connections than max_connections: the process may not open more files",
 			slog.Int("connections", s.opt.MaxConns), slog.Int("max_connections", s.maxConns), slog.Uint64("open_files", s.openFiles))
 	}
 	if err := s.http.Serve(g); err != nil {

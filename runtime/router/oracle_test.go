@@ -144,7 +144,7 @@ func oracleParams(path, target string) (params []string, ok bool) {
 			return nil, false
 		}
 		raw := have[i]
-		if text, _ := url.PathUnescape(raw); i == 0 && segment != raw && (text == "_call" || text == "_health") {
+		if text, _ := url.PathUnescape(raw); i == 0 && segment != raw && (text == "_call" || text == "_files" || text == "_health") {
 			return nil, false
 		}
 		switch {

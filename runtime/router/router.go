@@ -112,7 +112,7 @@ func New(routes []Route) *Router {
 // A path that breaks the rules of paths is BadPath even if no route has it, and so is one whose encoding hides the
 // literal text of another route: the handler would see that route's path, without its settings. Of the matching
 // routes of the method, the one with more literal text in the first differing segment wins.
-// Parameters and rests do not match the segments /_call and /_health. The GET route serves
+// Parameters and rests do not match the segments /_call, /_files and /_health. The GET route serves
 // HEAD if there is no HEAD route.
 func (r *Router) Match(method, target []byte, m *Match) Outcome {
 	m.Route, m.Params, m.Allow, m.having = 0, m.Params[:0], "", 0
@@ -306,7 +306,7 @@ func isReserved(segment []byte) bool {
 	if len(segment) <= len(buf) && bytes.IndexByte(segment, '%') >= 0 {
 		segment, _ = unescape(buf[:0], segment)
 	}
-	return string(segment) == "_call" || string(segment) == "_health"
+	return string(segment) == "_call" || string(segment) == "_files" || string(segment) == "_health"
 }
 
 // onward continues after the segment that ended at to.

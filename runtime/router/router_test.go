@@ -208,7 +208,7 @@ func TestParametersAndRestsDoNotMatchReservedPaths(t *testing.T) {
 	r := router.New([]router.Route{
 		{"GET", "/:page"}, {"POST", "/:a/:b"}, {"PUT", "/*all"}, {"POST", "/_call/make"}, {"OPTIONS", "/:a/:b"},
 	})
-	for _, target := range []string{"/_health", "/_health/", "/_health/x", "/_call", "/_call/", "/_call/other", "/_call/make/", "/%5Fhealth", "/%5f%68%65%61%6c%74%68", "/%5Fcall/make", "/_cal%6c/x"} {
+	for _, target := range []string{"/_health", "/_health/", "/_health/x", "/_files", "/_files/x", "/_call", "/_call/", "/_call/other", "/_call/make/", "/%5Fhealth", "/%5f%68%65%61%6c%74%68", "/%5Fcall/make", "/_cal%6c/x"} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "OPTIONS"} {
 			if got := ask(r, method, target); got.Outcome != router.NotFound {
 				t.Errorf("%s %s gave %+v, want NotFound", method, target, got)
@@ -314,7 +314,7 @@ func TestRandomRoutesAgreeWithANaiveRouter(t *testing.T) {
 		r := router.New(routes)
 		for range 20 {
 			target := ""
-			for _, s := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "ab", "_call", "_health", "%5Fcall", "_healt%68", "%61", "x", "", "..", "%2e"}), 1, 6).Draw(t, "target") {
+			for _, s := range rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "c", "ab", "_call", "_files", "_health", "%5Fcall", "_healt%68", "%61", "x", "", "..", "%2e"}), 1, 6).Draw(t, "target") {
 				target += "/" + s
 			}
 			method := rapid.SampledFrom([]string{"GET", "HEAD", "POST", "PUT", "OPTIONS"}).Draw(t, "method")

@@ -107,7 +107,7 @@ func (c *routeChecker) assetPath(a *schema.Assets, d *syntax.AssetsDecl, in grou
 	if len(a.Path) > maxPathBytes {
 		c.Errorf("E425", at, "the path %s is longer than 1,024 bytes", shorten(a.Path))
 	}
-	for _, reserved := range []string{"/_call", "/_health"} {
+	for _, reserved := range []string{"/_call", schema.FilesPath, "/_health"} {
 		if a.Path == reserved || strings.HasPrefix(a.Path, reserved+"/") {
 			c.Errorf("E426", at, "the path is under the reserved prefix %q", reserved)
 		}

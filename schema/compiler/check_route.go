@@ -147,6 +147,9 @@ func (c *routeChecker) checkFullPath(d *syntax.RouteDecl, route schema.Route) {
 			c.Errorf("E426", d.Path.Loc, "the path is under the reserved prefix %q", reserved)
 		}
 	}
+	if underFiles(route.Path) {
+		c.errorIfNew("E426", d.Path.Loc, "the path is under the reserved prefix %q: the runner itself serves signed links there", schema.FilesPath)
+	}
 	if strings.HasSuffix(route.Path, "/"+schema.LiveSegment) {
 		c.errorIfNew("E426", d.Path.Loc, "the last segment %q is reserved: the runner itself serves the watches of live routes there", schema.LiveSegment)
 	}
@@ -157,6 +160,11 @@ func (c *routeChecker) checkFullPath(d *syntax.RouteDecl, route schema.Route) {
 		return
 	}
 	c.shapes[shape] = d.Loc
+}
+
+// underFiles reports whether a path is under that of signed links.
+func underFiles(path string) bool {
+	return path == schema.FilesPath || strings.HasPrefix(path, schema.FilesPath+"/")
 }
 
 // checkHandlerName refuses names that a module cannot export as a handler.

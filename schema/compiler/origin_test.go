@@ -62,6 +62,7 @@ func TestAReleaseThatWasAcceptedStillCompiles(t *testing.T) {
 		`outbound { allow: ["https://api.example.com/path"] }`:         "1:20: error[E520]",
 		fmt.Sprintf(jwt, "http://login.example.com/keys"):              "1:54: error[E530]",
 		`routes("/", auth: none, rateLimit: none) { GET /_live -> a }`: "1:48: warning[E426]",
+		`routes("/_files", auth: none, rateLimit: none) { GET /:a -> a }`: "1:54: warning[E426]",
 	} {
 		s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{Accepted: true})
 		if len(found) != 1 || !strings.HasPrefix(found[0].String(), "app.schema:"+want) || (s == nil) != found.HasErrors() {

@@ -133,6 +133,15 @@ declare module "@runner/sdk" {
     contents: string | ArrayBuffer | ArrayBufferView | Blob | ReadableStream<Uint8Array> | globalThis.Response,
     options?: { name?: string; type?: string },
   ): Promise<StoredFile>;
+  /**
+   * Makes a link to the file of a row: `await sign(post.photo, { expires: "10m" })` is a path such as `/_files/…`, which
+   * works without credentials until it expires, for as long as the row has this file. `expires` is a time from
+   * `"1s"` to `"7d"`, or a number of seconds. `disposition` and `name` are as for an answer with the file.
+   */
+  export function sign(
+    file: StoredFile,
+    options: { expires: string | number; disposition?: "inline" | "attachment"; name?: string },
+  ): Promise<string>;
 
   /** A handler's answer, made by one of the helpers. */
   export interface Response {

@@ -36,9 +36,9 @@ type Access struct {
 	// FileOf returns the file with that id, if the caller may write it into a row; nil: there are none. The blob of
 	// the file must have a pin, or be that of a row that the transaction has read.
 	FileOf func(id string) (schema.File, bool)
-	// SawFile is called with each file of a row that the caller gets; nil: it is not. It is called also for rows
-	// that other rows then displace from a page, and that the caller may read.
-	SawFile func(schema.File)
+	// SawFile is called with each file of a row that the caller gets, and the field that has it; nil: it is not. It is
+	// called also for rows that other rows then displace from a page, and that the caller may read.
+	SawFile func(schema.File, FileOwner)
 	// Observe is told of the rules that decide; nil: nobody is.
 	Observe schema.Observer
 	// Context is checked at every row: when it has ended, operations fail with Deadline.

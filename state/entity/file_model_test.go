@@ -116,7 +116,7 @@ func (h *fileHost) request(contents []string, fn func(r *fileRequest, files []an
 		r := &fileRequest{new(entity.Access), h, known}
 		r.Reset(h.model, tx, h.who, 100_000)
 		seen := map[string]schema.File{}
-		r.SawFile = func(f schema.File) { seen[f.ID] = f }
+		r.SawFile = func(f schema.File, _ entity.FileOwner) { seen[f.ID] = f }
 		r.FileOf = func(id string) (schema.File, bool) {
 			f, ok := known[id]
 			if !ok {

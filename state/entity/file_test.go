@@ -2,6 +2,7 @@ package entity_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -25,6 +26,8 @@ type withFiles struct {
 	ids   ids.Sequence
 	known map[string]schema.File
 	saw   []schema.File
+	// owners are those of saw.
+	owners []entity.FileOwner
 }
 
 func newWithFiles(t testing.TB, text string) *withFiles {
@@ -51,9 +54,9 @@ func (h *withFiles) do(who *caller.Caller, op, args string) (string, error) {
 	h.t.Helper()
 	var out entity.Result
 	err := h.in(who, func(a *entity.Access) error {
-		h.saw = nil
+		h.saw, h.owners = nil, nil
 		a.FileOf = func(id string) (schema.File, bool) { f, ok := h.known[id]; return f, ok }
-		a.SawFile = func(f schema.File) { h.saw = append(h.saw, f) }
+		a.SawFile = func(f schema.File, of entity.FileOwner) { h.saw, h.owners = append(h.saw, f), append(h.owners, of) }
 		return a.Do(op, []byte(args), &out)
 	})
 	return string(out.JSON), err
@@ -337,5 +340,73 @@ func TestReferencesWithoutTheirFilesAreFound(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		change(true)
+	}
+}
+
+// A file is found by its owner in each model that declares the field, for as long as the field has it.
+func TestTheOwnerOfAFileFindsIt(t *testing.T) {
+	h := newWithFiles(t, posts)
+	who := memberOf("o1")
+	fileOf := func(owner entity.FileOwner) string {
+		t.Helper()
+		var f schema.File
+		err := h.store.View(context.Background(), func(tx *store.Tx) (err error) {
+			var has bool
+			if f, has, err = h.model.FileOf(tx, owner); err == nil && has != (f.ID != "") {
+				t.Errorf("%v: has it: %t, %v", owner, has, f)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.ID
+	}
+	saw := func(what string) (string, entity.FileOwner) {
+		t.Helper()
+		if len(h.saw) != 1 {
+			t.Fatalf("%s returns the files %v", what, h.saw)
+		}
+		return h.saw[0].ID, h.owners[0]
+	}
+	h.must(who, "insert", `{"into":"Post","values":{"title":"a","photo":`+h.upload("a", "image/png", "first")+`}}`)
+	first, owner := saw("insert")
+	if got := fileOf(owner); got != first {
+		t.Errorf("the file of a row that was inserted: %q, want %q", got, first)
+	}
+	h.must(who, "query", `{"from":"Post","limit":1}`)
+	if id, of := saw("query"); id != first || of != owner {
+		t.Errorf("query: %v, insert: %v", of, owner)
+	}
+	h.must(who, "update", `{"in":"Post","set":{"photo":`+h.upload("b", "image/png", "other")+`},"where":[["title","=","a"]]}`)
+	next, of := saw("update")
+	if got := fileOf(owner); of != owner || got != next || got == first {
+		t.Errorf("after an update: %v has %q, want %q", of, got, next)
+	}
+	for _, wrong := range []entity.FileOwner{
+		{}, {owner.Table, owner.Field, ""}, {owner.Table, owner.Field, owner.Tail + "0"}, {owner.Table, owner.Field + 1000, owner.Tail},
+		{owner.Table + 1000, owner.Field, owner.Tail}, {0, owner.Field, owner.Tail}, {owner.Table, 0, owner.Tail},
+	} {
+		if got := fileOf(wrong); got != "" {
+			t.Errorf("%v has %q", wrong, got)
+		}
+	}
+	old := h.model
+	without := strings.Replace(posts, `photo: file(10b, "image/*")?`, `photo: file(10b, "image/*")? @removed`, 1)
+	h.mustActivate(strings.Replace(without, "@@allow update to session when new.photo == null or new.photo.size != 7", "@@allow update to session", 1))
+	if got := fileOf(owner); got != "" {
+		t.Errorf("a field that the schema has removed: %q", got)
+	}
+	err := h.store.View(context.Background(), func(tx *store.Tx) error { _, _, err := old.FileOf(tx, owner); return err })
+	if !errors.Is(err, entity.ErrOutdated) {
+		t.Errorf("the model before: %v", err)
+	}
+	h.mustRollback(posts)
+	if got := fileOf(owner); got != next {
+		t.Errorf("after the rollback: %q", got)
+	}
+	h.must(who, "delete", `{"from":"Post","where":[["title","=","a"]]}`)
+	if got := fileOf(owner); got != "" {
+		t.Errorf("a deleted row: %q", got)
 	}
 }

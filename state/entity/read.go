@@ -379,7 +379,7 @@ func (o *operation) saw(values []schema.Value, positions []int) {
 	}
 	for _, pos := range positions {
 		if v := values[pos]; v.Kind() == schema.KindFile {
-			o.SawFile(ownText(v).File())
+			o.SawFile(ownText(v).File(), o.table.fileOwner(values, pos))
 		}
 	}
 }

@@ -27,16 +27,18 @@ func putPinned(t *testing.T, s *store.Store, text string) (store.Digest, func())
 	return info.Digest, release
 }
 
-// name writes or removes a reference of the owner to the blob.
-func name(t *testing.T, s *store.Store, d store.Digest, owner string, names bool) {
+// addReference commits a reference of the owner to the blob.
+func addReference(t *testing.T, s *store.Store, d store.Digest, owner string) {
 	t.Helper()
-	key := store.AppendBlobReference(nil, d, []byte(owner))
-	_, err := s.Update(t.Context(), func(tx *store.Tx) error {
-		if names {
-			return tx.Set(key, nil)
-		}
-		return tx.Delete(key)
-	})
+	_, err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Set(store.AppendBlobReference(nil, d, []byte(owner)), nil) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func removeReference(t *testing.T, s *store.Store, d store.Digest, owner string) {
+	t.Helper()
+	_, err := s.Update(t.Context(), func(tx *store.Tx) error { return tx.Delete(store.AppendBlobReference(nil, d, []byte(owner))) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,7 @@ func hasBlob(t *testing.T, s *store.Store, d store.Digest) bool {
 	return err == nil
 }
 
-// sweep deletes what was stored before now and a time later.
+// sweep deletes all blobs without references and pins, except keep, however new they are.
 func sweep(t *testing.T, s *store.Store, keep ...store.Digest) (deleted int) {
 	t.Helper()
 	keeps := func(d store.Digest) bool {
@@ -68,7 +70,7 @@ func sweep(t *testing.T, s *store.Store, keep ...store.Digest) (deleted int) {
 	return deleted
 }
 
-func TestAnOpenedBlobIsReadAtAnyPlace(t *testing.T) {
+func TestAnOpenBlobIsReadAtAnyOffset(t *testing.T) {
 	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		content := []byte(strings.Repeat("0123456789", 10_000))
@@ -130,16 +132,16 @@ func TestABlobIsDeletedWithItsLastPin(t *testing.T) {
 		}
 		second()
 		if hasBlob(t, s, d) {
-			t.Error("the last pin is gone, and the blob is not")
+			t.Error("the blob is not deleted with its last pin")
 		}
 	})
 }
 
-func TestABlobThatSomethingElseHasStoredOrNamesOutlivesItsPins(t *testing.T) {
+func TestABlobThatIsReferencedOrStoredOtherwiseOutlivesItsPins(t *testing.T) {
 	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		for text, other := range map[string]func(d store.Digest){
-			"named":         func(d store.Digest) { name(t, s, d, "row", true) },
+			"referenced":    func(d store.Digest) { addReference(t, s, d, "row") },
 			"stored during": func(store.Digest) { putBlob(t, s, "stored during") },
 			"stored together": func(store.Digest) {
 				if err := s.PutBlobs(t.Context(), [][]byte{[]byte("stored together")}); err != nil {
@@ -158,17 +160,17 @@ func TestABlobThatSomethingElseHasStoredOrNamesOutlivesItsPins(t *testing.T) {
 		_, release := putPinned(t, s, "stored before")
 		release()
 		if !hasBlob(t, s, before) {
-			t.Error("a blob that was there is deleted with a pin")
+			t.Error("a blob that existed before is deleted with its pin")
 		}
 	})
 }
 
-func TestASweepDeletesWhatNothingNames(t *testing.T) {
+func TestASweepDeletesBlobsWithoutReferencesAndPins(t *testing.T) {
 	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
-		kept, named, pinned, unnamed := putBlob(t, s, "kept"), putBlob(t, s, "named"), putBlob(t, s, "pinned"), putBlob(t, s, "unnamed")
-		name(t, s, named, "a", true)
-		name(t, s, named, "b", true)
+		kept, referenced, pinned, unused := putBlob(t, s, "kept"), putBlob(t, s, "referenced"), putBlob(t, s, "pinned"), putBlob(t, s, "unused")
+		addReference(t, s, referenced, "a")
+		addReference(t, s, referenced, "b")
 		release := s.PinBlob(pinned)
 		err := s.SweepBlobs(t.Context(), time.Now().Add(-time.Hour), func(store.Digest) bool { return false }, func(store.BlobInfo) {
 			t.Error("a new blob is deleted")
@@ -176,16 +178,16 @@ func TestASweepDeletesWhatNothingNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := sweep(t, s, kept); n != 1 || hasBlob(t, s, unnamed) {
+		if n := sweep(t, s, kept); n != 1 || hasBlob(t, s, unused) {
 			t.Errorf("%d blobs are deleted", n)
 		}
 		release()
-		name(t, s, named, "a", false)
+		removeReference(t, s, referenced, "a")
 		if n := sweep(t, s, kept); n != 1 || hasBlob(t, s, pinned) {
 			t.Errorf("after the release of the pin, %d blobs are deleted", n)
 		}
-		name(t, s, named, "b", false)
-		if n := sweep(t, s, kept); n != 1 || hasBlob(t, s, named) {
+		removeReference(t, s, referenced, "b")
+		if n := sweep(t, s, kept); n != 1 || hasBlob(t, s, referenced) {
 			t.Errorf("without references, %d blobs are deleted", n)
 		}
 		if n := sweep(t, s); n != 1 || hasBlob(t, s, kept) {
@@ -194,9 +196,9 @@ func TestASweepDeletesWhatNothingNames(t *testing.T) {
 	})
 }
 
-// Goroutines upload the same few contents, name them or do not, and remove names, while others sweep. No name is without
-// its blob, and at the end no blob is without a name.
-func TestNoNamedBlobIsDeletedWhileOthersAreSwept(t *testing.T) {
+// Goroutines upload the same few contents, and write and delete references to some of them, during sweeps. No reference is
+// without its blob, and at the end no blob is left.
+func TestNoReferencedBlobIsDeletedByConcurrentSweeps(t *testing.T) {
 	each(t, func(t *testing.T, open opener) {
 		s := open(store.Options{})
 		texts := []string{"a", "b", "c"}
@@ -316,8 +318,8 @@ func TestUploadsStopAtTheLimitOfFiles(t *testing.T) {
 	}
 }
 
-// The context of an Update may end while its commit is being applied. The pin of its blob is then released before anything
-// names the blob.
+// The context of an Update may end while its commit is being applied. Then the pin is released before the reference is
+// visible.
 func TestABlobOutlivesACommitWhoseOutcomeIsUnknown(t *testing.T) {
 	for _, dir := range []string{"", t.TempDir()} {
 		s := mustOpen(t, store.Options{Dir: dir})
@@ -348,7 +350,7 @@ func TestABlobOutlivesACommitWhoseOutcomeIsUnknown(t *testing.T) {
 		if sweep(t, s); readBlob(t, s, d) != "content" {
 			t.Error("the blob has changed")
 		}
-		name(t, s, d, "row", false)
+		removeReference(t, s, d, "row")
 		if sweep(t, s); hasBlob(t, s, d) {
 			t.Error("the pin of the commit was not released")
 		}

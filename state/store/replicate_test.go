@@ -40,7 +40,7 @@ func TestABlobIsReplicatedBeforeTheCommitThatRefersToIt(t *testing.T) {
 		}
 		refuse = errors.New("the others do not answer")
 		if err := commit("c"); !errors.Is(err, store.ErrUnavailable) || !errors.Is(err, refuse) {
-			t.Errorf("what is not replicated is committed: %v", err)
+			t.Errorf("the reference to a blob that is not replicated is committed: %v", err)
 		}
 		err = s.View(t.Context(), func(tx *store.Tx) error {
 			_, err := tx.Get(store.AppendBlobReference(nil, d, []byte("c")))
@@ -87,7 +87,7 @@ func TestASweepKeepsABlobThatAnotherNodeIsAboutToReferTo(t *testing.T) {
 	})
 }
 
-// diskAndMemory runs test with a store on disk and with one in memory.
+// diskAndMemory runs test with a store on disk and with one in memory, but without forks, which are not part of a cluster.
 func diskAndMemory(t *testing.T, test func(t *testing.T, open opener)) {
 	for _, dir := range []string{t.TempDir(), ""} {
 		test(t, func(o store.Options, window ...int) *store.Store {

@@ -87,8 +87,12 @@ func TestBothWritersOfArgumentsRefuseTheSameValues(t *testing.T) {
 		rounds = 100
 	}
 	t.Logf("first seed %d", first)
+	seeds := []int{74704915} // has a list in which null follows a list of objects
 	for i := range rounds {
-		if got := s.Do("POST", "/compare", strconv.Itoa(first+200*i)); got.Body != "same" {
+		seeds = append(seeds, first+200*i)
+	}
+	for _, seed := range seeds {
+		if got := s.Do("POST", "/compare", strconv.Itoa(seed)); got.Body != "same" {
 			t.Errorf("%s", got.Body)
 		}
 	}

@@ -59,7 +59,8 @@ routes("/", auth: none, rateLimit: none) {
 // streamsApp is an app whose handlers answer in parts.
 func streamsApp(t *testing.T) *harness.Server {
 	t.Helper()
-	return pythonApp(t, "streams", streamsSchema, "",
+	// A budget of CPU time of a second is more than a busy machine counts in one.
+	return pythonApp(t, "streams", streamsSchema, "[sandbox]\ncpu = \"5s\"\n",
 		append([]string{"starlette", "anyio", "sniffio", "idna", "typing_extensions.py"}, flaskPackages...)...).Serve()
 }
 

@@ -15,8 +15,8 @@ import (
 	"runner.example/tests/harness"
 )
 
-// developBehind starts `runner dev` on an app with sessions, which passes to another server what no route matches.
-func developBehind(t *testing.T, other string) *harness.Server {
+// startDevWithProxy starts `runner dev` on an app with sessions, and with another server as [dev] proxy.
+func startDevWithProxy(t *testing.T, other string) *harness.Server {
 	t.Helper()
 	schema := "auth { session cookie(\"sid\") { idle: 30m } }\n" + harness.DevSchema
 	a := harness.NewApp(t, schema, "[dev]\nproxy = \""+other+"\"\n[auth]\ninsecure_cookies = true\n")
@@ -26,7 +26,7 @@ func developBehind(t *testing.T, other string) *harness.Server {
 	return s
 }
 
-func TestDevPassesWhatNoRouteMatchesToAnotherServer(t *testing.T) {
+func TestDevForwardsRequestsThatNoRouteMatches(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -40,7 +40,7 @@ func TestDevPassesWhatNoRouteMatchesToAnotherServer(t *testing.T) {
 		}
 	}))
 	defer other.Close()
-	s := developBehind(t, other.URL)
+	s := startDevWithProxy(t, other.URL)
 	body := strings.Repeat("b", 300_000)
 	got := s.Do("PUT", "/@vite/client?t=1&x=%20y", body, "Authorization: Bearer x", "X-API-Key: y", "Cookie: a=1; sid=secret; b=\"2\"", "Accept: text/*")
 	want := "PUT /@vite/client?t=1&x=%20y 300000 bytes, host " + strings.TrimPrefix(other.URL, "http://") + ", for 127.0.0.1\n" +
@@ -48,7 +48,7 @@ func TestDevPassesWhatNoRouteMatchesToAnotherServer(t *testing.T) {
 	if got.Status != http.StatusTeapot || got.Body != want || got.Header.Get("X-Other") != "yes" {
 		t.Errorf("%d %v\n%s\nwant\n%s", got.Status, got.Header, got.Body, want)
 	}
-	for range 3 { // no connection is left in a state of before
+	for range 3 { // a forwarded request leaves its connection usable
 		s.WantBody("/v1/hello", "one")
 		if got := s.Do("GET", "/", ""); got.Status != http.StatusTeapot || !strings.HasPrefix(got.Body, "GET / 0 bytes") {
 			t.Errorf("%d %s", got.Status, got.Body)
@@ -64,7 +64,8 @@ func TestDevPassesWhatNoRouteMatchesToAnotherServer(t *testing.T) {
 		t.Errorf("a path that is not in normal form: %s", got)
 	}
 	chunked := "POST /in/chunks HTTP/1.1\r\nHost: a.localhost:80\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
-	if got := s.Raw(chunked, 0); !strings.Contains(got, "POST /in/chunks 5 bytes") {
+	const received = "POST /in/chunks 5 bytes"
+	if got, _ := s.Exchange(chunked, 0, func(reply string) bool { return strings.Contains(reply, received) }); !strings.Contains(got, received) {
 		t.Errorf("a body in chunks: %s", got)
 	}
 	for host, want := range map[string]int{
@@ -82,7 +83,7 @@ func TestDevPassesWhatNoRouteMatchesToAnotherServer(t *testing.T) {
 	}
 }
 
-func TestDevPassesPartsOfAnAnswerAtOnce(t *testing.T) {
+func TestDevForwardsPartsOfAnAnswerAtOnce(t *testing.T) {
 	more := make(chan struct{})
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, "first")
@@ -91,7 +92,7 @@ func TestDevPassesPartsOfAnAnswerAtOnce(t *testing.T) {
 		fmt.Fprintln(w, "second")
 	}))
 	defer other.Close()
-	s := developBehind(t, other.URL)
+	s := startDevWithProxy(t, other.URL)
 	answer, err := http.Get(s.URL + "/events")
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +108,7 @@ func TestDevPassesPartsOfAnAnswerAtOnce(t *testing.T) {
 	}
 }
 
-func TestDevPassesWebSockets(t *testing.T) {
+func TestDevForwardsWebSockets(t *testing.T) {
 	ended := make(chan error, 1)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		upgrader := websocket.Upgrader{Subprotocols: []string{"vite-hmr"}}
@@ -127,7 +128,7 @@ func TestDevPassesWebSockets(t *testing.T) {
 		ended <- err
 	}))
 	defer other.Close()
-	s := developBehind(t, other.URL)
+	s := startDevWithProxy(t, other.URL)
 	dialer := websocket.Dialer{Subprotocols: []string{"vite-hmr"}}
 	dial := func() *websocket.Conn {
 		header := http.Header{"Origin": {other.URL}}
@@ -162,21 +163,21 @@ func TestDevPassesWebSockets(t *testing.T) {
 	defer c.Close()
 	s.Stop() // does not wait for it
 	if err := <-ended; err == nil {
-		t.Error("the WebSocket has no end")
+		t.Error("the WebSocket is still open")
 	}
 	if _, _, err := c.ReadMessage(); err == nil {
-		t.Error("the client's WebSocket has no end")
+		t.Error("the client's WebSocket is still open")
 	}
 }
 
-func TestDevSaysThatTheOtherServerDoesNotAnswer(t *testing.T) {
+func TestDevReportsThatTheOtherServerDoesNotAnswer(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := ln.Addr().String()
 	_ = ln.Close()
-	s := developBehind(t, "http://"+address)
+	s := startDevWithProxy(t, "http://"+address)
 	want := "[dev] proxy: http://" + address + " does not answer: connection refused\n"
 	for range 2 {
 		if got := s.Do("GET", "/page", ""); got.Status != 502 || got.Body != want {

@@ -18,7 +18,7 @@ const reloadPage = `<!doctype html>
 <body><p id="text">one</p><script src="page.js"></script></body></html>
 `
 
-// waitFor waits until a condition in the page is true, also over reloads of the page, which end an evaluation.
+// waitFor waits until a condition in the page is true. It survives reloads of the page, which abort the evaluation.
 func waitFor(s *harness.Server, b *tab, condition string) {
 	b.t.Helper()
 	s.WaitUntil(condition, func() bool {
@@ -39,7 +39,7 @@ func TestAPageReloadsAfterASave(t *testing.T) {
 	b.open(s.URL + "/")
 	waitFor(s, b, `document.title === "script one"`)
 	if html := s.Get("/", "").Body; !strings.Contains(html, "/_dev/reload.js") {
-		t.Errorf("the page has no script that reloads it:\n%s", html)
+		t.Errorf("the page has no reload script:\n%s", html)
 	}
 	if script := s.Get("/page.js", "").Body; script != "document.title = 'script one';\n" {
 		t.Errorf("another file has changed: %q", script)
@@ -50,7 +50,7 @@ func TestAPageReloadsAfterASave(t *testing.T) {
 	a.Write("web/page.js", "document.title = 'script two';\n") // the build command writes the file of the page
 	waitFor(s, b, `document.title === "script two"`)
 
-	a.Write("runner.toml", "[front]\nbody = \"2mb\"\n") // another server, without the command
+	a.Write("runner.toml", "[front]\nbody = \"2mb\"\n") // restarts the server, without the command
 	s.WaitForOutput(`the settings have changed(?s:.*)serving`)
 	a.Write("public/page.js", "document.title = 'script three';\n")
 	waitFor(s, b, `document.title === "script three"`)

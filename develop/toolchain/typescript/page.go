@@ -9,15 +9,15 @@ import (
 	"runner.example/internal/diag"
 )
 
-// PageFile is a file for browsers.
+// PageFile is a file of a bundle for browsers.
 type PageFile struct {
 	Path    string // of the file to write
 	Content []byte
 }
 
-// BundlePage makes a script for browsers, or a style sheet, of the file entry in dir and of what it imports. out is the file
-// to write; a script that imports style sheets has one of the same name beside it. Nothing is written. The list has errors and
-// warnings of the sources; after an error it writes no files.
+// BundlePage bundles the file entry in dir and its imports, a script or a style sheet for browsers. It returns the files to
+// write: out, and for a script that imports style sheets also one with the same name and the extension css. It writes
+// nothing. found has the errors and warnings of the sources; after an error there are no files.
 func BundlePage(dir, entry, out string) (files []PageFile, found diag.List, err error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

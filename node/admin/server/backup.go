@@ -33,7 +33,7 @@ func (l *Local) backup(ctx context.Context, request admin.BackupRequest, w io.Wr
 			return fmt.Errorf("fetch the files of rows that this node lacks (--without-files leaves them out): %w", err)
 		}
 	} else {
-		named, err := l.Releases.Named(ctx)
+		named, err := l.Releases.ReferencedBlobs(ctx)
 		if err != nil {
 			return err
 		}

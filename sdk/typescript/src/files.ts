@@ -75,8 +75,8 @@ export function withFiles<T>(rows: T): T {
 
 function column(rows: any[], name: string): void {
   for (var i = 0; i < rows.length; i++) {
-    var value = rows[i][name];
-    if (value === null || typeof value !== "object") continue;
+    var value = rows[i]?.[name]; // a list in a JSON value can have null in place of a row
+    if (value == null || typeof value !== "object") continue;
     if (isArray(value)) {
       if (value.length > 0 && value[0] !== null && typeof value[0] === "object") withFiles(value);
     } else if (isStored(value)) setPrototypeOf(value, StoredFile.prototype);
@@ -158,6 +158,30 @@ export function file(contents: StoredFile | Contents, options: FileOptions | Sen
   known("file", options, "status", "disposition", "name", "cache");
   const { status = 200, ...others } = options as SendOptions;
   return new Answer(status, new FileBody(contents.id, others), undefined, []);
+}
+
+interface SignOptions {
+  expires: string | number;
+  disposition?: "inline" | "attachment";
+  name?: string;
+}
+
+/** Returns the path of a link that reads a file of a row without credentials, until it expires. */
+export async function sign(stored: StoredFile, options: SignOptions): Promise<string> {
+  if (!(stored instanceof StoredFile)) throw new TypeError("sign: it takes the file of a row");
+  known("sign", options, "expires", "disposition", "name");
+  run("file.sign", { ...options, id: stored.id, expires: secondsOf(options.expires) });
+  return result().url;
+}
+
+const units: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400 };
+
+/** The seconds of a time such as "10m"; numbers are seconds. */
+function secondsOf(time: string | number): number {
+  if (typeof time === "number") return time;
+  const parts = /^(\d+)([smhd])$/.exec(time);
+  if (!parts) throw new TypeError(`sign: expires must be a time such as "10m", or a number of seconds`);
+  return Number(parts[1]) * units[parts[2]!]!;
 }
 
 async function make(contents: Contents, options: FileOptions): Promise<StoredFile> {

@@ -2,7 +2,7 @@
 
 export { call } from "./call.ts";
 export { getContext } from "./context.ts";
-export { file } from "./files.ts";
+export { file, sign } from "./files.ts";
 export { hmac, timingSafeEqual } from "./hmac.ts";
 export { HostError } from "./host.ts";
 export { jobs } from "./jobs.ts";

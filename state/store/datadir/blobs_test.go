@@ -27,7 +27,7 @@ func digest(text string) datadir.Digest { return sha256.Sum256([]byte(text)) }
 
 func accept(datadir.Digest) error { return nil }
 
-// inMemoryAndOnDisk runs a test with both kinds of blobs.
+// inMemoryAndOnDisk runs a test with both backends.
 func inMemoryAndOnDisk(t *testing.T, test func(t *testing.T, b *datadir.Blobs)) {
 	t.Run("in memory", func(t *testing.T) { test(t, new(datadir.Blobs)) })
 	t.Run("on disk", func(t *testing.T) { test(t, onDisk(t)) })
@@ -61,7 +61,7 @@ func read(t *testing.T, b *datadir.Blobs, d datadir.Digest) (string, error) {
 	return string(text), errors.Join(err, r.Close())
 }
 
-// Random puts and removals are compared with a map, on a disk with starts in between.
+// Random puts and removals are compared with a map. On disk, the directory is reopened in between.
 func TestBlobsAgreeWithAMap(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -77,7 +77,7 @@ func TestBlobsAgreeWithAMap(t *testing.T) {
 			case 2:
 				_, there := model[d]
 				if err := b.Remove(d); there != (err == nil) || err != nil && !errors.Is(err, fs.ErrNotExist) {
-					t.Fatalf("remove %v, which is there: %v: %v", d, there, err)
+					t.Fatalf("remove %v, which exists: %v: %v", d, there, err)
 				}
 				delete(model, d)
 			case 3:
@@ -107,7 +107,7 @@ func TestBlobsAgreeWithAMap(t *testing.T) {
 		_, err := read(t, b, absent)
 		_, infoErr := b.Info(absent)
 		if !errors.Is(err, fs.ErrNotExist) || !errors.Is(infoErr, fs.ErrNotExist) {
-			t.Errorf("a blob that is not there: %v, %v", err, infoErr)
+			t.Errorf("a blob that does not exist: %v, %v", err, infoErr)
 		}
 	})
 }
@@ -153,7 +153,7 @@ func files(t *testing.T, b *datadir.Blobs) (names []string) {
 	return names
 }
 
-func TestABlobThatIsNotStoredWholeLeavesNothing(t *testing.T) {
+func TestAFailedPutLeavesNothing(t *testing.T) {
 	refused, broken := errors.New("refused"), errors.New("broken")
 	inMemoryAndOnDisk(t, func(t *testing.T, b *datadir.Blobs) {
 		put(t, b, "kept")
@@ -177,7 +177,7 @@ func TestABlobThatIsNotStoredWholeLeavesNothing(t *testing.T) {
 				t.Errorf("%s: %v, %v", name, d, err)
 			}
 			if all, err := b.List(); err != nil || len(all) != 1 || all[0] != digest("kept") {
-				t.Errorf("%s: there are %v, %v", name, all, err)
+				t.Errorf("%s: the blobs are %v, %v", name, all, err)
 			}
 			if b.Path(digest("kept")) != digest("kept").String() && len(files(t, b)) != 1 {
 				t.Errorf("%s: files are left: %q", name, files(t, b))
@@ -230,7 +230,7 @@ func TestUnfinishedFilesAreRemovedAndOthersIgnored(t *testing.T) {
 	}
 }
 
-func TestNoBlobIsRemovedWhileAllAreKept(t *testing.T) {
+func TestKeepAllPreventsRemovals(t *testing.T) {
 	inMemoryAndOnDisk(t, func(t *testing.T, b *datadir.Blobs) {
 		d := put(t, b, "content")
 		first, second := b.KeepAll(), b.KeepAll()
@@ -245,8 +245,8 @@ func TestNoBlobIsRemovedWhileAllAreKept(t *testing.T) {
 	})
 }
 
-// Goroutines that want one blob share one call; each gets its error. Later calls find the blob.
-func TestABlobIsFetchedOnceForAllThatWantIt(t *testing.T) {
+// Goroutines that want the same blob share one call of Fetch, and its error. Later calls find the blob.
+func TestABlobIsFetchedOnceForConcurrentCallers(t *testing.T) {
 	failed := errors.New("unreachable")
 	for name, row := range map[string]struct {
 		text string
@@ -258,7 +258,7 @@ func TestABlobIsFetchedOnceForAllThatWantIt(t *testing.T) {
 				var calls, closed atomic.Int32
 				b.Fetch = func(_ context.Context, d datadir.Digest) (io.ReadCloser, error) {
 					calls.Add(1)
-					time.Sleep(time.Second) // the others come
+					time.Sleep(time.Second) // the other callers join
 					return closer{strings.NewReader(row.text), &closed}, row.err
 				}
 				errs := make(chan error)
@@ -272,7 +272,7 @@ func TestABlobIsFetchedOnceForAllThatWantIt(t *testing.T) {
 				}
 				all, err := b.List()
 				if err != nil || (len(all) == 1) != (row.want == "") {
-					t.Errorf("%s: there are %v, %v", name, all, err)
+					t.Errorf("%s: the blobs are %v, %v", name, all, err)
 				}
 				if calls.Load() != 1 || row.err == nil && closed.Load() != 1 {
 					t.Errorf("%s: %d calls, %d readers closed", name, calls.Load(), closed.Load())
@@ -298,9 +298,9 @@ type closer struct {
 
 func (c closer) Close() error { c.closed.Add(1); return nil }
 
-// If the goroutine that fetches gives up, one of those that wait fetches instead. One that gives up while it
-// waits has the cause of its context.
-func TestAFetchIsTakenOverWhenItsCallerGivesUp(t *testing.T) {
+// If the context of the goroutine that fetches ends, one of the waiting goroutines fetches instead. If the context of a
+// waiting goroutine ends, it returns the cause.
+func TestAWaitingCallerFetchesWhenTheFirstOneGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(datadir.Blobs)
 		gone := errors.New("the client has gone")
@@ -336,8 +336,7 @@ func TestAFetchIsTakenOverWhenItsCallerGivesUp(t *testing.T) {
 	})
 }
 
-// A panic of Fetch ends the call of one, and not those of the others.
-func TestAFetchThatPanicsLeavesTheBlobToOthers(t *testing.T) {
+func TestABlobCanBeFetchedAfterAPanicOfFetch(t *testing.T) {
 	b := new(datadir.Blobs)
 	b.Fetch = func(context.Context, datadir.Digest) (io.ReadCloser, error) { panic("x") }
 	func() {

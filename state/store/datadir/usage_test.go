@@ -10,8 +10,8 @@ import (
 	"runner.example/state/store/datadir"
 )
 
-// room returns how many more bytes PutPinned accepts, below most, and leaves none of them.
-func room(t *testing.T, b *datadir.Blobs, most int) int {
+// freeBytes returns how many more bytes PutPinned accepts, at most most. It removes what it stores.
+func freeBytes(t *testing.T, b *datadir.Blobs, most int) int {
 	t.Helper()
 	low, high := 0, most
 	for low < high {
@@ -34,7 +34,7 @@ func TestPinnedBlobsStopAtTheLimitOfAllBlobs(t *testing.T) {
 	inMemoryAndOnDisk(t, func(t *testing.T, b *datadir.Blobs) {
 		b.Limit = 1000
 		dir := filepath.Dir(b.Path(datadir.Digest{}))
-		if dir != "." { // the limit counts what is there
+		if dir != "." { // the limit counts blobs that exist before Open
 			put(t, b, strings.Repeat("before", 10))
 			b = &datadir.Blobs{Limit: 1000}
 			if err := b.Open(dir); err != nil {
@@ -43,16 +43,16 @@ func TestPinnedBlobsStopAtTheLimitOfAllBlobs(t *testing.T) {
 		} else {
 			put(t, b, strings.Repeat("before", 10))
 		}
-		if n := room(t, b, 2000); n != 940 {
-			t.Errorf("of 1000 bytes, 60 are used, and %d are free", n)
+		if n := freeBytes(t, b, 2000); n != 940 {
+			t.Errorf("%d bytes are free, want 940 of 1000", n)
 		}
 		put(t, b, strings.Repeat("before", 10)) // again
 		a := put(t, b, strings.Repeat("a", 100))
-		if n := room(t, b, 2000); n != 840 {
+		if n := freeBytes(t, b, 2000); n != 840 {
 			t.Errorf("%d bytes are free, want 840", n)
 		}
-		put(t, b, strings.Repeat("b", 900)) // what has no pin is stored beyond the limit
-		if n := room(t, b, 2000); n != 0 {
+		put(t, b, strings.Repeat("b", 900)) // Put has no limit
+		if n := freeBytes(t, b, 2000); n != 0 {
 			t.Errorf("beyond the limit %d bytes are free", n)
 		}
 		if err := errors.Join(b.Remove(a), b.Remove(digest(strings.Repeat("b", 900)))); err != nil {
@@ -72,7 +72,7 @@ func TestPinnedBlobsStopAtTheLimitOfAllBlobs(t *testing.T) {
 			})
 		}
 		uploads.Wait()
-		if n := room(t, b, 2000); n != 940 {
+		if n := freeBytes(t, b, 2000); n != 940 {
 			t.Errorf("at the end %d bytes are free, want 940", n)
 		}
 	})

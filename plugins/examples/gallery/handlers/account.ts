@@ -12,7 +12,7 @@ export async function signup(req: RouteRequest) {
   return created({ id: user.id, name: user.name });
 }
 
-/** A name that does not exist takes as long as a wrong password, and answers the same. */
+/** An unknown name and a wrong password get the same answer, after the same time. */
 export async function signin(req: RouteRequest) {
   const input = req.body<AccountInput>();
   const user = await query("User").where("name", "=", input.name).first();

@@ -1,14 +1,14 @@
-// Albums and pictures. The schema says who may read and change them.
+// Albums and pictures. The policies in the schema decide who may read and change them.
 
 import type { AlbumInput } from "@runner/schema";
 import { badRequest, created, getContext, insert, noContent, notFound, ok, query, remove, type RouteRequest, update } from "@runner/sdk";
 
-const owner = () => getContext().auth.userId ?? "";
+const userId = () => getContext().auth.userId ?? "";
 
-export const listAlbums = async () => ok(await query("Album").where("owner", "=", owner()).orderBy("createdAt", "desc").limit(100));
+export const listAlbums = async () => ok(await query("Album").where("owner", "=", userId()).orderBy("createdAt", "desc").limit(100));
 
 export async function createAlbum(req: RouteRequest) {
-  return created(await insert("Album", { owner: owner(), title: req.body<AlbumInput>().title }));
+  return created(await insert("Album", { owner: userId(), title: req.body<AlbumInput>().title }));
 }
 
 export async function listPictures(req: RouteRequest) {
@@ -21,7 +21,7 @@ export async function addPicture(req: RouteRequest) {
   if (!await query("Album").where("id", "=", req.params.id).first()) return notFound("the album does not exist");
   const form = req.form();
   return created(await insert("Picture", {
-    owner: owner(), album: req.params.id, image,
+    owner: userId(), album: req.params.id, image,
     title: form.get("title") || image.name || "untitled", public: form.get("public") === "on",
   }));
 }

@@ -1,12 +1,12 @@
-// The page of the gallery. `runner bundle` makes public/gallery.js of it: see runner.toml.
+// The script of the page. The build command in runner.toml bundles it into public/gallery.js.
 
 interface Account { id: string; name: string }
 interface Album { id: string; title: string }
 interface Picture { id: string; title: string; public: boolean; owner: string; image: { name: string; size: number } }
 
-/** The parts of index.html. */
+/** The elements of index.html. */
 const $ = <E extends HTMLElement>(id: string) => document.getElementById(id) as E;
-const main = {
+const ui = {
   message: $("message"), account: $("account"), name: $("name"), entry: $("entry"), credentials: $<HTMLFormElement>("credentials"),
   own: $("own"), newAlbum: $<HTMLFormElement>("new-album"), albums: $("albums"), album: $("album"), albumTitle: $("album-title"),
   drop: $("drop"), files: $<HTMLInputElement>("files"), uploads: $("uploads"), pictures: $("pictures"),
@@ -21,8 +21,8 @@ class Problem extends Error {
   constructor(readonly status: number, message: string) { super(message); }
 }
 
-/** Sends a request. A refusal is problem+json, whose detail people can read. */
-async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+/** Sends a request, and returns the JSON of the answer. Throws a Problem if the server refuses the request. */
+async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
   const answer = await fetch(path, {
     method, ...body !== undefined && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) },
   });
@@ -32,202 +32,202 @@ async function ask<T>(method: string, path: string, body?: unknown): Promise<T> 
   return value;
 }
 
-/** A refusal, as RFC 9457 and docs/fault-codes.md describe it. */
-interface Refusal { title?: string; detail?: string; errors?: { field: string; message: string }[] }
+/** A problem+json, as RFC 9457 and docs/fault-codes.md describe it. */
+interface ProblemDetails { title?: string; detail?: string; errors?: { field: string; message: string }[] }
 
-function problemText(refusal: Refusal | undefined, status: number): string {
-  const fields = refusal?.errors?.map(({ field, message }) => `${field} ${message}`).join(", ");
-  return fields || refusal?.detail || refusal?.title || `The server answered ${status}.`;
+function problemText(problem: ProblemDetails | undefined, status: number): string {
+  const fields = problem?.errors?.map(({ field, message }) => `${field} ${message}`).join(", ");
+  return fields || problem?.detail || problem?.title || `The server answered ${status}.`;
 }
 
-function say(text: string, kind: "note" | "problem" = "note") {
-  main.message.textContent = text;
-  main.message.dataset.kind = kind;
+function showMessage(text: string, kind: "note" | "problem" = "note") {
+  ui.message.textContent = text;
+  ui.message.dataset.kind = kind;
 }
 
-/** Runs what a person has asked for, and says what went wrong. */
-async function attempt(work: () => Promise<void>) {
+/** Runs an action of the user, and shows its error. */
+async function run(action: () => Promise<void>) {
   try {
-    say("");
-    await work();
+    showMessage("");
+    await action();
   } catch (e) {
-    if (e instanceof Problem && e.status === 401 && account) return signedOut("Your session has ended: sign in again.");
-    say(e instanceof Error ? e.message : String(e), "problem");
+    if (e instanceof Problem && e.status === 401 && account) return showSignedOut("Your session has ended: sign in again.");
+    showMessage(e instanceof Error ? e.message : String(e), "problem");
   }
 }
 
 function element<K extends keyof HTMLElementTagNameMap>(
   tag: K, set: Partial<HTMLElementTagNameMap[K]>, ...children: (Node | string)[]
 ): HTMLElementTagNameMap[K] {
-  const made = document.createElement(tag);
-  Object.assign(made, set);
-  made.append(...children);
-  return made;
+  const created = document.createElement(tag);
+  Object.assign(created, set);
+  created.append(...children);
+  return created;
 }
 
 // ---- accounts ----
 
-async function signedIn(who: Account) {
-  account = who;
-  main.name.textContent = who.name;
-  main.account.hidden = main.own.hidden = false;
-  main.entry.hidden = true;
-  main.credentials.reset();
-  albums = await ask("GET", "/v1/albums");
-  show(albums[0]);
+async function showSignedIn(signedIn: Account) {
+  account = signedIn;
+  ui.name.textContent = signedIn.name;
+  ui.account.hidden = ui.own.hidden = false;
+  ui.entry.hidden = true;
+  ui.credentials.reset();
+  albums = await request("GET", "/v1/albums");
+  showAlbum(albums[0]);
 }
 
-function signedOut(text: string) {
+function showSignedOut(text: string) {
   account = undefined;
   albums = [];
-  main.account.hidden = main.own.hidden = true;
-  main.entry.hidden = false;
-  show(undefined);
-  say(text);
+  ui.account.hidden = ui.own.hidden = true;
+  ui.entry.hidden = false;
+  showAlbum(undefined);
+  showMessage(text);
 }
 
-main.credentials.addEventListener("submit", (event) => {
+ui.credentials.addEventListener("submit", (event) => {
   event.preventDefault();
   const action = (event.submitter as HTMLButtonElement | null)?.value ?? "signin";
-  const { name, password } = Object.fromEntries(new FormData(main.credentials));
-  void attempt(async () => {
-    await signedIn(await ask("POST", `/account/${action}`, { name, password }));
+  const { name, password } = Object.fromEntries(new FormData(ui.credentials));
+  void run(async () => {
+    await showSignedIn(await request("POST", `/account/${action}`, { name, password }));
     await showPublic();
   });
 });
 
-$("signout").addEventListener("click", () => attempt(async () => {
-  await ask("POST", "/v1/signout");
-  signedOut("You are signed out.");
+$("signout").addEventListener("click", () => run(async () => {
+  await request("POST", "/v1/signout");
+  showSignedOut("You are signed out.");
   await showPublic();
 }));
 
 // ---- albums ----
 
-main.newAlbum.addEventListener("submit", (event) => {
+ui.newAlbum.addEventListener("submit", (event) => {
   event.preventDefault();
-  void attempt(async () => {
-    const made = await ask<Album>("POST", "/v1/albums", { title: new FormData(main.newAlbum).get("title") });
-    albums.unshift(made);
-    main.newAlbum.reset();
-    show(made);
+  void run(async () => {
+    const album = await request<Album>("POST", "/v1/albums", { title: new FormData(ui.newAlbum).get("title") });
+    albums.unshift(album);
+    ui.newAlbum.reset();
+    showAlbum(album);
   });
 });
 
-/** Shows an album, and the list of all with this one marked. */
-function show(album: Album | undefined) {
+/** Shows an album, and the list of albums with this one marked. */
+function showAlbum(album: Album | undefined) {
   current = album;
-  main.albums.replaceChildren(...albums.map((each) => {
-    const button = element("button", { type: "button", textContent: each.title, onclick: () => show(each) });
+  ui.albums.replaceChildren(...albums.map((each) => {
+    const button = element("button", { type: "button", textContent: each.title, onclick: () => showAlbum(each) });
     if (each === album) button.setAttribute("aria-current", "true");
     return element("li", {}, button);
   }));
-  main.album.hidden = album === undefined;
-  main.pictures.replaceChildren();
-  main.uploads.replaceChildren();
+  ui.album.hidden = album === undefined;
+  ui.pictures.replaceChildren();
+  ui.uploads.replaceChildren();
   if (!album) return;
-  main.albumTitle.textContent = album.title;
-  void attempt(async () => {
-    const pictures = await ask<Picture[]>("GET", `/v1/albums/${album.id}/pictures`);
-    if (current === album) main.pictures.replaceChildren(...pictures.map(ownCard));
+  ui.albumTitle.textContent = album.title;
+  void run(async () => {
+    const pictures = await request<Picture[]>("GET", `/v1/albums/${album.id}/pictures`);
+    if (current === album) ui.pictures.replaceChildren(...pictures.map(ownCard));
   });
 }
 
 // ---- pictures ----
 
-/** A card of a picture, with a heading of that level. The image has a path of its own, whose route checks the caller. */
+/** Creates the card of a picture. The route of the image checks the caller, as every route does. */
 function card(picture: Picture, heading: "h3" | "h4", ...controls: Node[]) {
   const image = element("img", { src: `/v1/pictures/${picture.id}/image`, alt: "", loading: "lazy" }); // the heading is its text
   const title = element(heading, { textContent: picture.title });
-  const made = element("li", { className: "picture" }, image, element("div", {}, title, ...controls));
-  made.dataset.id = picture.id;
-  return made;
+  const item = element("li", { className: "picture" }, image, element("div", {}, title, ...controls));
+  item.dataset.id = picture.id;
+  return item;
 }
 
 function ownCard(picture: Picture) {
-  const shown = element("input", { type: "checkbox", checked: picture.public });
-  shown.addEventListener("change", () => attempt(async () => {
+  const isPublic = element("input", { type: "checkbox", checked: picture.public });
+  isPublic.addEventListener("change", () => run(async () => {
     try {
-      await ask("PATCH", `/v1/pictures/${picture.id}`, { public: shown.checked });
+      await request("PATCH", `/v1/pictures/${picture.id}`, { public: isPublic.checked });
     } catch (e) {
-      shown.checked = !shown.checked;
+      isPublic.checked = !isPublic.checked;
       throw e;
     }
     await showPublic();
   }));
   const remove = element("button", { type: "button", textContent: "Delete", ariaLabel: `Delete ${picture.title}` });
-  remove.addEventListener("click", () => attempt(async () => {
-    await ask("DELETE", `/v1/pictures/${picture.id}`);
-    made.remove();
+  remove.addEventListener("click", () => run(async () => {
+    await request("DELETE", `/v1/pictures/${picture.id}`);
+    item.remove();
     await showPublic();
   }));
-  const made = card(picture, "h4", element("p", {}, element("label", {}, shown, "Public"), remove));
-  return made;
+  const item = card(picture, "h4", element("p", {}, element("label", {}, isPublic, "Public"), remove));
+  return item;
 }
 
 async function showPublic() {
-  const pictures = await ask<Picture[]>("GET", "/v1/public");
-  main.public.replaceChildren(...pictures.map((each) => card(each, "h3")));
-  main.noPublic.hidden = pictures.length > 0;
+  const pictures = await request<Picture[]>("GET", "/v1/public");
+  ui.public.replaceChildren(...pictures.map((each) => card(each, "h3")));
+  ui.noPublic.hidden = pictures.length > 0;
 }
 
 // ---- uploads ----
 
-/** Uploads a picture with its progress, which `fetch` does not report. */
+/** Uploads a picture and shows the progress. It uses XMLHttpRequest, because `fetch` does not report progress. */
 function upload(album: Album, file: File) {
   const bar = element("progress", { max: 1, value: 0, ariaLabel: `Upload of ${file.name}` });
   const text = element("span", { textContent: file.name });
-  const line = element("li", {}, text, bar);
-  main.uploads.append(line);
+  const item = element("li", {}, text, bar);
+  ui.uploads.append(item);
   const form = new FormData();
   form.set("title", file.name.replace(/\.[^.]*$/, "").slice(0, 120));
   form.set("image", file);
-  const request = new XMLHttpRequest();
-  request.responseType = "json";
-  request.open("POST", `/v1/albums/${album.id}/pictures`);
-  request.upload.addEventListener("progress", (e) => { if (e.lengthComputable) bar.value = e.loaded / e.total; });
-  request.addEventListener("load", () => {
-    if (request.status === 401) return signedOut("Your session has ended: sign in again.");
-    if (request.status !== 201) {
+  const xhr = new XMLHttpRequest();
+  xhr.responseType = "json";
+  xhr.open("POST", `/v1/albums/${album.id}/pictures`);
+  xhr.upload.addEventListener("progress", (e) => { if (e.lengthComputable) bar.value = e.loaded / e.total; });
+  xhr.addEventListener("load", () => {
+    if (xhr.status === 401) return showSignedOut("Your session has ended: sign in again.");
+    if (xhr.status !== 201) {
       bar.remove();
-      text.textContent = `${file.name}: ${problemText(request.response, request.status)}`;
+      text.textContent = `${file.name}: ${problemText(xhr.response, xhr.status)}`;
       return;
     }
-    line.remove();
-    if (current === album) main.pictures.prepend(ownCard(request.response));
+    item.remove();
+    if (current === album) ui.pictures.prepend(ownCard(xhr.response));
   });
-  request.addEventListener("error", () => {
+  xhr.addEventListener("error", () => {
     bar.remove();
-    text.textContent = `${file.name}: the connection to the server broke off`;
+    text.textContent = `${file.name}: the connection to the server was lost`;
   });
-  request.send(form);
+  xhr.send(form);
 }
 
 function uploadAll(files: Iterable<File>) {
   if (current) for (const file of files) upload(current, file);
 }
 
-main.files.addEventListener("change", () => {
-  uploadAll(main.files.files ?? []);
-  main.files.value = "";
+ui.files.addEventListener("change", () => {
+  uploadAll(ui.files.files ?? []);
+  ui.files.value = "";
 });
-main.drop.addEventListener("dragover", (event) => {
+ui.drop.addEventListener("dragover", (event) => {
   event.preventDefault();
-  main.drop.classList.add("over");
+  ui.drop.classList.add("over");
 });
-main.drop.addEventListener("dragleave", () => main.drop.classList.remove("over"));
-main.drop.addEventListener("drop", (event) => {
+ui.drop.addEventListener("dragleave", () => ui.drop.classList.remove("over"));
+ui.drop.addEventListener("drop", (event) => {
   event.preventDefault();
-  main.drop.classList.remove("over");
+  ui.drop.classList.remove("over");
   uploadAll(event.dataTransfer?.files ?? []);
 });
 
-void attempt(async () => {
+void run(async () => {
   await showPublic();
-  const who = await ask<Account>("GET", "/v1/me").catch((e) => {
+  const signedIn = await request<Account>("GET", "/v1/me").catch((e) => {
     if (e instanceof Problem && e.status === 401) return undefined;
     throw e;
   });
-  if (who) await signedIn(who);
-  else main.entry.hidden = false;
+  if (signedIn) await showSignedIn(signedIn);
+  else ui.entry.hidden = false;
 });

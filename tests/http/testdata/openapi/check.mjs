@@ -81,16 +81,15 @@ async function mistakes(document) {
           compile({ $ref: pointer("parameters", String(i), "schema") }, `${where} parameter ${p.name}`);
         }
       });
-      const isBytes = (content) => Object.keys(content).join() === "application/octet-stream"; // which has no schema
-      if (operation.requestBody && !isBytes(operation.requestBody.content)) {
-        compile({ $ref: pointer("requestBody", "content", "application/json", "schema") }, where + " body");
-      }
-      for (const [status, response] of Object.entries(operation.responses)) {
-        if (response.content && !isBytes(response.content)) {
-          for (const type of Object.keys(response.content)) {
-            compile({ $ref: pointer("responses", status, "content", type, "schema") }, `${where} ${status} ${type}`);
-          }
+      const unknown = ["application/octet-stream", "*/*"]; // bytes, which have no schema
+      const compileAll = (content, where, ...names) => {
+        for (const type of Object.keys(content ?? {}).filter((type) => !unknown.includes(type))) {
+          compile({ $ref: pointer(...names, "content", type, "schema") }, `${where} ${type}`);
         }
+      };
+      compileAll(operation.requestBody?.content, where + " body", "requestBody");
+      for (const [status, response] of Object.entries(operation.responses)) {
+        compileAll(response.content, `${where} ${status}`, "responses", status);
       }
     }
   }
