@@ -52,14 +52,15 @@ func (a *activeBundle) findAssets(s *requestState, x *front.Exchange, outcome ro
 	if rt == nil {
 		return false, nil
 	}
+	answer := rt.site.Find(path, navigates(x))
 	// A directory with auth counts as having all paths, so that a client without a credential cannot test which files exist.
-	has := !rt.Auth.None || rt.site.Find(path, navigates(x)).Has()
+	has := !rt.Auth.None || answer.Has()
 	switch method := string(x.Request.Method); {
 	case method == "GET" || method == "HEAD":
 		if !has && outcome == router.MethodNotAllowed {
 			return false, nil
 		}
-		s.route, s.path = rt, path
+		s.route, s.asset = rt, answer
 		x.Request.Route, x.Request.Params = rt.Path, s.match.Params
 		return false, nil
 	case !has:
@@ -109,8 +110,7 @@ func navigates(x *front.Exchange) bool {
 
 // sendAsset answers a request for a file of assets.
 func (s *requestState) sendAsset(x *front.Exchange) error {
-	site := s.route.site
-	answer := site.Find(s.path, navigates(x))
+	site, answer := s.route.site, s.asset
 	switch {
 	case answer.Response == nil:
 		if site.VariesByAccept() {
