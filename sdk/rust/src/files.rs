@@ -14,7 +14,8 @@ use std::time::Duration;
 
 /// How many bytes one operation reads.
 const READ_PART: u64 = 1 << 20;
-/// How many bytes one operation writes. Text may have characters that JSON escapes with six bytes each, and the arguments of an operation have at most 2 MiB.
+/// How many bytes one operation writes. Text may have characters that JSON escapes with six bytes each, and the arguments of an
+/// operation have at most 2 MiB.
 const WRITE_PART: usize = 320 << 10;
 
 /// A file: the value of a field of type `file`, or one that the request has uploaded or made.
