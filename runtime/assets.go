@@ -46,7 +46,11 @@ func (a *activeBundle) findAssets(s *requestState, x *front.Exchange, outcome ro
 	if len(a.sites) == 0 {
 		return false, nil
 	}
-	rt, path := a.siteOf(s.match.Decoded(x.Request.Path))
+	decoded := s.match.Decoded(x.Request.Path)
+	if s.match.HidesRoute() || router.IsReserved(decoded) { // in no encoding are there files in place of a route
+		return false, nil
+	}
+	rt, path := a.siteOf(decoded)
 	if rt == nil {
 		return false, nil
 	}
