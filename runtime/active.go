@@ -30,11 +30,12 @@ type activeBundle struct {
 	functions, jobs map[string]int // indexes into routes
 	modules         []*sandbox.Module
 	host            *hostabi.Host
-	sites           []int        // indexes into routes of those with a site, those with the longest paths first
-	cors            bool         // a route has cors:
-	cookie          string       // of sessions; "" if the app has none
-	tokens          *auth.Tokens // nil if the app accepts none
-	public          *limit.Limit // of requests to public hosts; nil if the app sends none
+	sites           []int          // indexes into routes of those with a site, those with the longest paths first
+	assetFiles      map[string]int // the number of files of each directory of assets
+	cors            bool           // a route has cors:
+	cookie          string         // of sessions; "" if the app has none
+	tokens          *auth.Tokens   // nil if the app accepts none
+	public          *limit.Limit   // of requests to public hosts; nil if the app sends none
 	// stopBackground ends its background tasks.
 	stopBackground context.CancelFunc
 

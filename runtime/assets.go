@@ -28,12 +28,14 @@ func (a *activeBundle) addAssets(bundle *Bundle, st *store.Store) {
 		}
 		return blob, nil
 	}}
+	a.assetFiles = map[string]int{}
 	for i := range bundle.Schema.Assets {
 		declared := &bundle.Schema.Assets[i]
 		files := bundle.Assets[declared.Dir]
 		if files == nil { // only in tests, without requests for assets
 			continue
 		}
+		a.assetFiles[declared.Dir] = len(files.List())
 		a.sites = append(a.sites, len(a.routes))
 		a.routes = append(a.routes, route{Route: declared.Route(), site: assets.New(declared, files, opt)})
 	}
@@ -54,14 +56,15 @@ func (a *activeBundle) findAssets(s *requestState, x *front.Exchange, outcome ro
 	if rt == nil {
 		return false, nil
 	}
+	answer := rt.site.Find(path, navigates(x))
 	// A directory with auth counts as having all paths, so that a client without a credential cannot test which files exist.
-	has := !rt.Auth.None || rt.site.Find(path, navigates(x)).Has()
+	has := !rt.Auth.None || answer.Has()
 	switch method := string(x.Request.Method); {
 	case method == "GET" || method == "HEAD":
 		if !has && outcome == router.MethodNotAllowed {
 			return false, nil
 		}
-		s.route, s.path = rt, path
+		s.route, s.asset = rt, answer
 		x.Request.Route, x.Request.Params = rt.Path, s.match.Params
 		return false, nil
 	case !has:
@@ -111,8 +114,7 @@ func navigates(x *front.Exchange) bool {
 
 // sendAsset answers a request for a file of assets.
 func (s *requestState) sendAsset(x *front.Exchange) error {
-	site := s.route.site
-	answer := site.Find(s.path, navigates(x))
+	site, answer := s.route.site, s.asset
 	switch {
 	case answer.Response == nil:
 		if site.VariesByAccept() {

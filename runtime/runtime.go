@@ -203,6 +203,14 @@ func (r *Runtime) RouteDefaults() (bodyBytes int64, timeout time.Duration) {
 	return r.opt.BodyBytes, r.opt.Timeout
 }
 
+// AssetFiles returns the number of files of each directory of assets of the active bundle, which the caller must not change.
+func (r *Runtime) AssetFiles() map[string]int {
+	if a := r.active.Load(); a != nil {
+		return a.assetFiles
+	}
+	return nil
+}
+
 // Authenticator returns what checks the credentials of requests.
 func (r *Runtime) Authenticator() *auth.Authenticator { return r.auth }
 

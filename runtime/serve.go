@@ -7,6 +7,7 @@ import (
 
 	"runner.example/hostabi"
 	"runner.example/internal/caller"
+	"runner.example/runtime/assets"
 	"runner.example/runtime/auth"
 	"runner.example/runtime/front"
 	"runner.example/runtime/limit"
@@ -20,7 +21,7 @@ type requestState struct {
 	streamsBody bool // its body has not arrived when the handler begins
 
 	match  router.Match
-	path   []byte        // in the site of its route, decoded
+	asset  assets.Answer // of the site of its route
 	body   []byte        // as it was sent
 	route  *route        // nil until it is found
 	caller caller.Caller // the zero value until it is authenticated
@@ -80,7 +81,7 @@ func (s *requestState) end() {
 
 func (s *requestState) begin() {
 	s.invocation.begin()
-	s.body, s.route, s.caller, s.session = nil, nil, caller.Caller{}, ""
+	s.body, s.route, s.caller, s.session, s.asset = nil, nil, caller.Caller{}, "", assets.Answer{}
 	s.clearsCookie = false
 }
 

@@ -106,6 +106,10 @@ part "black box: tables damaged while they are served" \
   tools/go.sh test -count=1 -v -timeout 30m ./tests/rows -run 'TestAServerWithDamagedTables'
 part "black box: bytes of a data folder changed, after stops and kills" \
   tools/go.sh test -count=1 -v -timeout 60m ./tests/rows -run 'TestNoDamagedByteOfADataDirectory'
+part "files: a hundred kills during uploads, in one node and in three" \
+  tools/go.sh test -count=1 -v -timeout 90m ./tests/files -run 'TestNoCrash'
+part "ratios: an upload of 100 MB, and rows with files" \
+  tools/go.sh test -count=1 -v -timeout 30m ./tests/files -run 'TestAnUploadTakes|TestRowsWithFiles'
 part "black box: a million rows are imported" \
   tools/go.sh test -count=1 -v -timeout 30m ./tests/rows -run 'TestAnImportTakes'
 part "black box: a full disk, a wrong clock, JSON that nests, modules that compile long" \

@@ -115,7 +115,7 @@ func (c *program) root() *cobra.Command {
 		newCommand(c), devCommand(c), serveCommand(c), statusCommand(c), reloadCommand(c), buildCommand(c), bundleCommand(c),
 		testCommand(c), generateCommand(c), checkCommand(c), configCommand(c), fmtCommand(c), lspCommand(c),
 		routesCommand(c),
-		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c),
+		callCommand(c), benchHandlerCommand(c), apiKeysCommand(c), keysCommand(c), sessionsCommand(c), filesCommand(c),
 		data.Command(c.CLI, c.functionOptions), releasesCommand(c), deployCommand(c), diffCommand(c),
 		rollbackCommand(c), recordedCommand(c), replayCommand(c), auditCommand(c), storeCommand(c), clockCommand(c),
 		levelCommand(c), nodes.Command(c.CLI),

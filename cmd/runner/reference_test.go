@@ -43,7 +43,7 @@ var referencePages = []struct {
 	{"keys.md", "Commands for keys, sessions and the audit",
 		"These commands manage API keys, platform keys and sessions, and read the audit and the clock that lifetimes " +
 			"are measured by. [access.md](../access.md) describes the tasks, and [node.md](node.md) has the other commands of operators.",
-		[]string{"api-keys", "keys", "sessions", "audit", "clock"}},
+		[]string{"api-keys", "keys", "sessions", "files", "audit", "clock"}},
 	{"cluster.md", "Commands for a cluster",
 		"These commands create a cluster, add nodes to it and remove them. [cluster.md](../cluster.md) describes the " +
 			"tasks, and [node.md](node.md) has the commands of a single node.",

@@ -13,9 +13,9 @@ import (
 	"runner.example/node/admin"
 )
 
-const routesHelp = `List the routes of the app, and the functions that have a URL, with their effective settings:
-their own, those of their groups, or those of the configuration. With --to, list those of the release
-that is active on that node.`
+const routesHelp = `List the routes of the app, the functions that have a URL, and the directories of assets with their
+number of files. Each has its effective settings: its own, those of its groups, or those of the
+configuration. With --to, list those of the release that is active on that node.`
 
 func routesCommand(c *program) *cobra.Command {
 	var remote cli.Remote
@@ -57,7 +57,7 @@ func (c *program) routes(cmd *cobra.Command, args []string, remote cli.Remote) (
 	if err != nil {
 		return nil, err
 	}
-	return admin.RoutesOf(s, a.Config.Runtime.BodyBytes, a.Config.Runtime.Timeout), nil
+	return admin.RoutesOf(s, a.Config.Runtime.BodyBytes, a.Config.Runtime.Timeout, a.AssetFiles(s)), nil
 }
 
 func (c *program) printRoutes(routes []admin.Route) error {
@@ -70,10 +70,16 @@ func (c *program) printRoutes(routes []admin.Route) error {
 		if r.Verify != "" {
 			auth = "verify: " + r.Verify
 		}
+		handler, body := r.Handler, settings.FormatSize(r.BodyBytes)
+		timeout := settings.FormatDuration(time.Duration(r.TimeoutSeconds * float64(time.Second)).Round(time.Millisecond))
+		if r.Assets != nil {
+			body, timeout = "none", "none"
+			if r.Assets.Files != nil {
+				handler += ": " + console.Plural(*r.Assets.Files, "file")
+			}
+		}
 		rows = append(rows, []string{
-			r.Method, r.Path, r.Handler, auth, cmp.Or(strings.Join(r.RateLimit, ", "), "none"),
-			settings.FormatSize(r.BodyBytes),
-			settings.FormatDuration(time.Duration(r.TimeoutSeconds * float64(time.Second)).Round(time.Millisecond)),
+			r.Method, r.Path, handler, auth, cmp.Or(strings.Join(r.RateLimit, ", "), "none"), body, timeout,
 		})
 	}
 	return c.PrintTable([]string{"METHOD", "PATH", "HANDLER", "AUTH", "RATE LIMIT", "BODY", "TIMEOUT"}, rows,

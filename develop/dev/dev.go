@@ -324,7 +324,9 @@ func (d *dev) rebuild(ctx context.Context, n *node.Node, changed []string, began
 	if err := cmp.Or(d.markOutdated(meanwhile), err); err != nil {
 		return err
 	}
-	changed = slices.Compact(slices.Sorted(slices.Values(append(changed, meanwhile...))))
+	if len(changed) > 0 { // else it is the start, which all files are part of
+		changed = slices.Compact(slices.Sorted(slices.Values(append(changed, meanwhile...))))
+	}
 	s, sources, err := latest.Compile()
 	if err != nil {
 		return err

@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net/http"
 
-	"runner.example/internal/fault"
 	"runner.example/node/backup"
 )
 
@@ -36,26 +34,9 @@ func (p *peer) Backup(ctx context.Context, request BackupRequest, w io.Writer) e
 	if err != nil {
 		return err
 	}
-	limit := limitSilence(ctx, p.answerTimeout)
-	defer limit.stop()
-	answer, err := p.send(limit, OpBackup.Name, args)
+	answer, err := p.receive(ctx, OpBackup.Name, args, w)
 	if err != nil {
 		return err
-	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(limit.received(answer.Body), MaxMessage))
-		return refused(answer, body)
-	}
-	out := &errorRecorder{Writer: w}
-	_, err = io.Copy(out, limit.received(answer.Body))
-	switch {
-	case out.err != nil:
-		return out.err
-	case err != nil && ctx.Err() != nil:
-		return context.Cause(ctx)
-	case err != nil:
-		return limit.explain(fault.Wrap(err, fault.Unavailable, "the server closed the connection during the backup"))
 	}
 	if text := answer.Trailer.Get(BackupError); text != "" {
 		return refused(answer, []byte(text))

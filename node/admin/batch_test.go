@@ -3,21 +3,19 @@ package admin_test
 import (
 	"bytes"
 	"context"
-	"io"
 	"slices"
 	"testing"
 
 	"runner.example/node/admin"
-	"runner.example/node/release"
 )
 
 // capture is a transport that keeps the uploads.
-type capture struct{ body []byte }
+type capture struct {
+	admin.Transport // nil: the others are not used
+	body            []byte
+}
 
-func (c *capture) Do(context.Context, string, []byte) ([]byte, error)           { panic("not used") }
-func (c *capture) Backup(context.Context, admin.BackupRequest, io.Writer) error { panic("not used") }
-func (c *capture) Put(context.Context, release.File, io.Reader) error           { panic("not used") }
-func (c *capture) PutBatch(_ context.Context, body []byte) error                { c.body = body; return nil }
+func (c *capture) PutBatch(_ context.Context, body []byte) error { c.body = body; return nil }
 
 func bodyOf(t testing.TB, blobs ...string) []byte {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 	"runner.example/internal/fault"
 	"runner.example/internal/secret"
 	"runner.example/node/release"
+	"runner.example/state/store"
 )
 
 // Client runs operations on a node: in this process, over its socket, or over the network. It is
@@ -32,6 +33,10 @@ type Transport interface {
 	Put(ctx context.Context, f release.File, contents io.Reader) error
 	// PutBatch stores the blobs of a batch, whose body this is.
 	PutBatch(ctx context.Context, body []byte) error
+	// PutContents stores the contents of a file of a row. name is what errors call them.
+	PutContents(ctx context.Context, f Blob, name string, contents io.Reader) error
+	// ReadContents writes the contents of a file of a row to w.
+	ReadContents(ctx context.Context, d store.Digest, w io.Writer) error
 }
 
 // NewClient returns a client that uses the transport.

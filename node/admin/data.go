@@ -40,6 +40,8 @@ type ListRows struct {
 	Cursor string `json:"cursor,omitempty"`
 	// Text asks for rows as text, in the form of ImportRows.
 	Text bool `json:"text,omitempty"`
+	// Files asks for a list of the files of the rows.
+	Files bool `json:"files,omitempty"`
 	// Tenant selects the rows of one tenant, or those without a tenant if it is empty. It
 	// is for schemas without entities, whose rows do not contain their tenant.
 	Tenant *string `json:"tenant,omitempty"`
@@ -51,11 +53,12 @@ type RowPage struct {
 	Rows       []json.RawMessage `json:"rows"`
 	Header     []string          `json:"header,omitempty"`
 	Cells      [][]string        `json:"cells,omitempty"`
+	Files      []FileOfRow       `json:"files,omitempty"`
 	NextCursor string            `json:"nextCursor"`
 }
 
 // ImportRows inserts rows of one entity, all or none. They may have ids, and values for
-// fields that the host sets otherwise.
+// fields that the host sets otherwise. The node must have the contents of their files: see Client.PutContents.
 type ImportRows struct {
 	Entity string `json:"entity"`
 	// Rows are JSON objects.
@@ -67,6 +70,9 @@ type ImportRows struct {
 	Cells  [][]string `json:"cells,omitempty"`
 	// SkipExisting skips rows whose id exists.
 	SkipExisting bool `json:"skipExisting,omitempty"`
+	// Refused are rows that the client cannot import, such as those whose files it does not have: the result has them
+	// beside those that the node refuses.
+	Refused []RefusedRow `json:"refused,omitempty"`
 	// Tenant is the tenant of the rows, in schemas without entities.
 	Tenant string `json:"tenant,omitempty"`
 }

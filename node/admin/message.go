@@ -21,6 +21,8 @@ const (
 	BlobPath = "blobs/"
 	// BatchPath is the rest of the path of an upload of many blobs.
 	BatchPath = BlobPath + "batch"
+	// FilePath begins the rest of the path under which the contents of a file of a row are stored: PUT files/<sha256>.
+	FilePath = "files/"
 	// BackupError is the trailer that contains the Refusal that ended a backup.
 	BackupError = "Backup-Error"
 	// MaxMessage is the limit of a request and of an answer, in bytes.

@@ -59,14 +59,17 @@ var (
 	OpRevokeSession  = commits[SessionID, Changed[keystore.Session]]("sessions.revoke", keystore.RoleAdmin)
 	OpRevokeSessions = commits[RevokeSessions, Changed[RevokedSessions]]("sessions.revokeAll", keystore.RoleAdmin)
 
-	OpGetRow      = plain[RowID, json.RawMessage]("data.get", keystore.RoleAdmin)
-	OpListRows    = plain[ListRows, RowPage]("data.list", keystore.RoleAdmin)
-	OpExplainRows = plain[ExplainRows, ExplainedRows]("data.explain", keystore.RoleAdmin)
-	OpImportRows  = commits[ImportRows, Imported]("data.import", keystore.RoleAdmin)
-	OpUpdateRows  = commits[ChangeRows, ChangedRows]("data.update", keystore.RoleAdmin)
-	OpDeleteRows  = commits[ChangeRows, ChangedRows]("data.delete", keystore.RoleAdmin)
-	OpDropKept    = commits[DropKept, Dropped]("data.drop", keystore.RoleAdmin)
-	OpCallEach    = commits[CallEach, EachDone]("data.each", keystore.RoleAdmin)
+	OpRevokeLinks = commits[none, Changed[RevokedLinks]]("files.revokeLinks", keystore.RoleAdmin)
+
+	OpGetRow        = plain[RowID, json.RawMessage]("data.get", keystore.RoleAdmin)
+	OpListRows      = plain[ListRows, RowPage]("data.list", keystore.RoleAdmin)
+	OpExplainRows   = plain[ExplainRows, ExplainedRows]("data.explain", keystore.RoleAdmin)
+	OpImportRows    = commits[ImportRows, Imported]("data.import", keystore.RoleAdmin)
+	OpFilesToImport = plain[ImportRows, FilesOfRows]("data.filesToImport", keystore.RoleAdmin)
+	OpUpdateRows    = commits[ChangeRows, ChangedRows]("data.update", keystore.RoleAdmin)
+	OpDeleteRows    = commits[ChangeRows, ChangedRows]("data.delete", keystore.RoleAdmin)
+	OpDropKept      = commits[DropKept, Dropped]("data.drop", keystore.RoleAdmin)
+	OpCallEach      = commits[CallEach, EachDone]("data.each", keystore.RoleAdmin)
 
 	OpCallFunction = commits[CallFunction, Called]("functions.call", keystore.RoleAdmin)
 
@@ -125,6 +128,10 @@ var (
 	OpUpload = Stream{"blobs.put", keystore.RoleDeploy}
 	// OpUploadBatch stores many small contents: PUT BatchPath, see Batch.
 	OpUploadBatch = Stream{"blobs.putBatch", keystore.RoleDeploy}
+	// OpPutFile stores the contents of a file of a row, for an import: PUT FilePath<sha256>.
+	OpPutFile = Stream{"data.putFile", keystore.RoleAdmin}
+	// OpReadFile answers with the contents of a file of a row.
+	OpReadFile = Stream{"data.readFile", keystore.RoleAdmin}
 	// OpBackup answers with a backup.
 	OpBackup = Stream{"backup", keystore.RoleAdmin}
 )

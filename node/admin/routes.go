@@ -8,7 +8,7 @@ import (
 	"runner.example/schema"
 )
 
-// Route is a route, or a function that has a URL, with its effective settings.
+// Route is a route, a function that has a URL, or a directory of assets, with its effective settings.
 type Route struct {
 	Method         string   `json:"method"`
 	Path           string   `json:"path"`
@@ -18,8 +18,18 @@ type Route struct {
 	RateLimit      []string `json:"rateLimit"`
 	BodyBytes      int64    `json:"bodyBytes"`
 	TimeoutSeconds float64  `json:"timeoutSeconds"`
+	// Assets is the directory of assets; nil: it is a route or a function. It has no limit of a body and no timeout, and
+	// its path ends with a star.
+	Assets *Assets `json:"assets,omitempty"`
 	// Declared is the place of its declaration: "orders.schema:83:3".
 	Declared string `json:"declared"`
+}
+
+// Assets is a directory whose files are sent.
+type Assets struct {
+	Dir string `json:"dir"`
+	// Files is the number of its files; nil: the directory cannot be read.
+	Files *int `json:"files,omitempty"`
 }
 
 // RouteList has the routes of the active release.
@@ -27,9 +37,10 @@ type RouteList struct {
 	Routes []Route `json:"routes"`
 }
 
-// RoutesOf returns the routes of a schema, and after them its functions that have a URL. Those without a
-// limit or a timeout have bodyBytes and timeout.
-func RoutesOf(s *schema.Schema, bodyBytes int64, timeout time.Duration) []Route {
+// RoutesOf returns the routes of a schema, after them its functions that have a URL, and after these its assets. Routes
+// and functions without a limit or a timeout have bodyBytes and timeout. files has the number of files of each directory
+// of assets.
+func RoutesOf(s *schema.Schema, bodyBytes int64, timeout time.Duration, files map[string]int) []Route {
 	declared := slices.Clone(s.Routes)
 	for i := range s.Functions {
 		if f := &s.Functions[i]; f.Exposed {
@@ -38,10 +49,6 @@ func RoutesOf(s *schema.Schema, bodyBytes int64, timeout time.Duration) []Route 
 	}
 	routes := []Route{}
 	for _, r := range declared {
-		limits := []string{}
-		for _, l := range r.Limits {
-			limits = append(limits, l.String())
-		}
 		verify := ""
 		if r.Verify != nil { // its auth is none
 			verify = r.Verify.String()
@@ -54,11 +61,30 @@ func RoutesOf(s *schema.Schema, bodyBytes int64, timeout time.Duration) []Route 
 			limit = r.Timeout
 		}
 		routes = append(routes, Route{
-			Method: r.Method, Path: r.Path, Handler: r.Target(), Auth: r.Auth.String(), Verify: verify, RateLimit: limits,
+			Method: r.Method, Path: r.Path, Handler: r.Target(), Auth: r.Auth.String(), Verify: verify, RateLimit: textsOf(r.Limits),
 			BodyBytes: body, TimeoutSeconds: limit.Seconds(), Declared: r.Span.String(),
 		})
 	}
+	for i := range s.Assets {
+		a := &s.Assets[i]
+		dir := &Assets{Dir: a.Dir}
+		if n, known := files[a.Dir]; known {
+			dir.Files = &n
+		}
+		routes = append(routes, Route{
+			Method: "GET", Path: a.Route().Path, Handler: "assets(" + a.Dir + ")", Auth: a.Auth.String(), RateLimit: textsOf(a.Limits),
+			Assets: dir, Declared: a.Span.String(),
+		})
+	}
 	return routes
+}
+
+func textsOf(limits []schema.RateLimit) []string {
+	texts := []string{}
+	for _, l := range limits {
+		texts = append(texts, l.String())
+	}
+	return texts
 }
 
 // Routes returns the routes of the release that is active on the node.

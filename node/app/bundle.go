@@ -85,6 +85,18 @@ func (a *App) CheckTrees(s *schema.Schema) diag.List {
 	return found
 }
 
+// AssetFiles returns the number of files of each directory of assets that can be read.
+func (a *App) AssetFiles(s *schema.Schema) map[string]int {
+	counts := map[string]int{}
+	trees, _ := a.assets(s)
+	for dir, t := range trees {
+		if t != nil {
+			counts[dir] = len(t.List())
+		}
+	}
+	return counts
+}
+
 // assets reads the directories of assets.
 func (a *App) assets(s *schema.Schema) (trees map[string]*tree.Tree, found diag.List) {
 	trees, omitted, wrong := map[string]*tree.Tree{}, map[string][]string{}, map[string][]string{}

@@ -26,6 +26,7 @@ import (
 
 	"runner.example/internal/atomicio"
 	"runner.example/internal/clock"
+	"runner.example/runtime/content"
 )
 
 const (
@@ -157,7 +158,7 @@ func (c *Cache) load(f *File, digest string, known map[string]bool) bool {
 		form, whole := &Form{name: filepath.Join(c.dir, name)}, &f.identity.Content
 		form.set(f, Encoding(e), int64(len(data)), whole.Type, strings.TrimSuffix(whole.ETag, `"`)+"-"+Encoding(e).String()+`"`)
 		if len(data) <= maxKept && f.site.opt.Memory.take(int64(len(data))) {
-			form.kept.Store(&inMemory{bytes.NewReader(data)})
+			form.kept.Store(content.NewMemory(data))
 		}
 		forms[e] = form
 	}

@@ -1,7 +1,6 @@
 package assets
 
 import (
-	"bytes"
 	"os"
 	"path"
 	"sync/atomic"
@@ -37,13 +36,8 @@ type Form struct {
 
 	file *File
 	name string // of the file in the cache; empty: it is the content of the release
-	kept atomic.Pointer[inMemory]
+	kept atomic.Pointer[content.Memory]
 }
-
-// inMemory is a content in memory.
-type inMemory struct{ *bytes.Reader }
-
-func (inMemory) Close() error { return nil }
 
 // set describes the form.
 func (f *Form) set(file *File, e Encoding, size int64, media, etag string) {
@@ -63,7 +57,7 @@ func (f *Form) open() (content.Source, error) {
 			f.file.site.opt.Memory.take(-size)
 			return nil, err
 		}
-		mine := &inMemory{bytes.NewReader(data)}
+		mine := content.NewMemory(data)
 		if !f.kept.CompareAndSwap(nil, mine) { // another request was faster
 			f.file.site.opt.Memory.take(-size)
 		}
@@ -86,7 +80,7 @@ func (f *Form) open() (content.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &inMemory{bytes.NewReader(data)}, nil
+	return content.NewMemory(data), nil
 }
 
 // read reads the whole content, and compares it with its digest or checksum.

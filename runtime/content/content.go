@@ -1,6 +1,7 @@
 package content
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"time"
@@ -11,6 +12,18 @@ type Source interface {
 	io.ReaderAt
 	io.Closer
 }
+
+// Memory is a Source in memory. Its bytes do not change, also after Close: an answer sends them without a copy.
+type Memory struct {
+	*bytes.Reader
+	Bytes []byte
+}
+
+// NewMemory returns the source of b, which must not change from now on.
+func NewMemory(b []byte) *Memory { return &Memory{bytes.NewReader(b), b} }
+
+// Close implements Source.
+func (*Memory) Close() error { return nil }
 
 // Content describes the bytes that can answer a request: the representation, as RFC 9110 calls it. This package does not
 // change it.

@@ -15,6 +15,7 @@ import (
 
 	"runner.example/internal/clock"
 	"runner.example/internal/fault"
+	"runner.example/internal/system/socket"
 )
 
 // restatement is what fasthttp reads in place of each request.
@@ -149,6 +150,15 @@ func (c *conn) receive(p []byte) (int, error) {
 		return c.tls.Read(p)
 	}
 	return c.timed.Read(p)
+}
+
+// direct returns the socket, if bytes are written to it as they are; nil: they are encrypted, or the system has no such
+// writes.
+func (c *conn) direct() *socket.Writer {
+	if c.tls != nil {
+		return nil
+	}
+	return socket.Direct(c.Conn)
 }
 
 // send writes bytes for the client.

@@ -16,6 +16,9 @@ import (
 const (
 	// copyBytes is the size of the buffer for content that the kernel does not send.
 	copyBytes = 64 << 10
+	// copiedBytes is the largest body that is copied behind its header: fasthttp would need two writes for a larger one, and
+	// two packets cost more than all else that a small answer needs.
+	copiedBytes = 2 << 10
 	// progressBytes is how many bytes of content a client must take within each write timeout.
 	progressBytes = 64 << 10
 )
@@ -25,8 +28,7 @@ type contentBody struct {
 	source content.Source
 	file   *os.File // the file of source, if the kernel sends it; nil: source is read
 	parts  []content.Part
-	length int64  // of all parts
-	small  []byte // the whole body if it is short: then source is closed
+	length int64 // of all parts
 }
 
 // SendContent sends c as the body of r, which has no body and no code. For a GET or HEAD, and with the status 200, the
@@ -38,10 +40,11 @@ type contentBody struct {
 // content may take any time. An answer uses at most 64 KiB of MaxAnswerMemory, and nothing if the kernel sends the file.
 func (x *Exchange) SendContent(r *abi.Response, c *content.Content) error {
 	a := x.contentAnswer(r.Status, c)
+	var small []byte
 	var body *contentBody
 	if a.Length > 0 && !x.framing.headOnly {
 		var err error
-		if body, err = x.openContent(c, &a); err != nil {
+		if small, body, err = x.openContent(c, &a); err != nil {
 			return err
 		}
 	}
@@ -52,7 +55,7 @@ func (x *Exchange) SendContent(r *abi.Response, c *content.Content) error {
 		x.AddHeader("Content-Range", []byte(a.Range))
 		x.sendContentError(r, fault.RangeNotSatisfiable)
 	default:
-		x.sendContent(r, c, &a, body)
+		x.sendContent(r, c, &a, small, body)
 	}
 	return nil
 }
@@ -93,42 +96,49 @@ func joinList(list, line []byte) []byte {
 	return bytes.Join([][]byte{list, line}, []byte(", "))
 }
 
-// openContent opens the bytes. It reads a small body at once, and allocates the buffer that a large one needs.
-func (x *Exchange) openContent(c *content.Content, a *content.Answer) (*contentBody, error) {
+// openContent opens the bytes. It returns the whole of a small body, which is not copied if it is one part of content in
+// memory; for a large one it allocates the buffer.
+func (x *Exchange) openContent(c *content.Content, a *content.Answer) (small []byte, body *contentBody, err error) {
 	source, err := c.Open()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &contentBody{source: source, parts: a.Parts, length: a.Length}
+	direct := x.conn.direct()
+	if memory, ok := source.(*content.Memory); ok && len(a.Parts) == 1 && (a.Length <= keptBodyBytes || direct != nil && a.Length <= progressBytes) {
+		if p := a.Parts[0]; p.From+p.Size <= int64(len(memory.Bytes)) {
+			return memory.Bytes[p.From:][:p.Size], nil, nil
+		}
+	}
 	if a.Length <= keptBodyBytes {
-		s.small, err = s.read()
+		small, err = readParts(source, a)
 		_ = source.Close() // only read
-		return s, err
+		return small, nil, err
 	}
+	body = &contentBody{source: source, parts: a.Parts, length: a.Length}
 	switch f := source.(type) {
 	case *os.File:
-		s.file = f
+		body.file = f
 	case interface{ File() *os.File }:
-		s.file = f.File()
+		body.file = f.File()
 	}
-	if x.conn.tls != nil || socket.Direct(x.conn.Conn) == nil {
-		s.file = nil
+	if direct == nil {
+		body.file = nil
 	}
-	if s.file == nil && x.BodyMemory(int(min(copyBytes, a.Length))) == nil {
+	if body.file == nil && x.BodyMemory(int(min(copyBytes, a.Length))) == nil {
 		_ = source.Close()
-		return nil, fault.New(fault.Overloaded, "")
+		return nil, nil, fault.New(fault.Overloaded, "")
 	}
-	return s, nil
+	return nil, body, nil
 }
 
-// read returns the whole body.
-func (s *contentBody) read() ([]byte, error) {
-	b := make([]byte, 0, s.length)
-	for _, p := range s.parts {
+// readParts returns the whole body.
+func readParts(source content.Source, a *content.Answer) ([]byte, error) {
+	b := make([]byte, 0, a.Length)
+	for _, p := range a.Parts {
 		b = append(b, p.Head...)
 		start := len(b)
 		b = b[:start+int(p.Size)]
-		if n, err := s.source.ReadAt(b[start:], p.From); int64(n) < p.Size {
+		if n, err := source.ReadAt(b[start:], p.From); int64(n) < p.Size {
 			return nil, fmt.Errorf("read %d bytes of content at %d: %w", p.Size, p.From, err)
 		}
 	}
@@ -145,8 +155,8 @@ func (x *Exchange) sendContentError(r *abi.Response, code fault.Code) {
 	x.Send(&problem)
 }
 
-// sendContent begins the answer a. body is nil if no bytes follow the header.
-func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.Answer, body *contentBody) {
+// sendContent begins the answer a. Its body is small or body; without both, no bytes follow the header.
+func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.Answer, small []byte, body *contentBody) {
 	whole := *r
 	whole.Status = a.Status
 	h := x.head(&whole)
@@ -175,12 +185,13 @@ func (x *Exchange) sendContent(r *abi.Response, c *content.Content, a *content.A
 	}
 	answer := &x.ctx.Response
 	switch {
+	case len(small) > copiedBytes && x.conn.direct() != nil:
+		x.conn.sendBody(x, small)
+	case len(small) > 0:
+		answer.SetBodyRaw(small)
 	case body == nil && a.Length > 0: // HEAD
 		answer.SetBodyStream((*answerBody)(x.conn), int(a.Length))
-	case body == nil:
-	case body.small != nil:
-		answer.SetBodyRaw(body.small)
-	default:
+	case body != nil:
 		c := x.conn
 		answer.SetBodyStream((*answerBody)(c), int(a.Length)) // which closes the previous one
 		c.answer = largeAnswer{content: body, address: c.unsentAddress(x), backlog: x.srv.backlog}

@@ -54,14 +54,21 @@ type stored struct {
 	open  atomic.Int64
 }
 
-func store(t testing.TB, n int, inFile bool) *stored {
+// The kinds of sources.
+const (
+	fromFile   = "file"
+	fromReader = "reader"
+	fromMemory = "memory"
+)
+
+func store(t testing.TB, n int, kind string) *stored {
 	t.Helper()
 	s := &stored{bytes: make([]byte, n)}
 	for i := range s.bytes {
 		s.bytes[i] = byte(i>>12 ^ i)
 	}
 	path := filepath.Join(t.TempDir(), "content")
-	if inFile {
+	if kind == fromFile {
 		if err := os.WriteFile(path, s.bytes, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -69,8 +76,11 @@ func store(t testing.TB, n int, inFile bool) *stored {
 	s.Content = content.Content{
 		Size: int64(n), Type: "image/png", ETag: `"tag"`, Modified: time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC),
 		Open: func() (content.Source, error) {
+			if kind == fromMemory {
+				return content.NewMemory(s.bytes), nil
+			}
 			s.open.Add(1)
-			if !inFile {
+			if kind == fromReader {
 				return opened{inMemory{bytes.NewReader(s.bytes)}, &s.open}, nil
 			}
 			f, err := os.Open(path)
@@ -89,16 +99,16 @@ func (s *stored) handler(t testing.TB) func(*front.Exchange) {
 	}
 }
 
-var contentSizes = []int{0, 1, 16 << 10, 16<<10 + 1, 64 << 10, 1<<20 + 3, 9 << 20}
+var contentSizes = []int{0, 1, 4 << 10, 16 << 10, 16<<10 + 1, 64 << 10, 1<<20 + 3, 9 << 20}
 
 // contents calls test for contents of each size, over each way of sending them.
 func contents(t *testing.T, test func(t *testing.T, s *stored, client *http.Client, url string)) {
 	pair, pool := certificate(t)
 	for _, encrypted := range []bool{false, true} {
-		for _, inFile := range []bool{false, true} {
+		for _, kind := range []string{fromReader, fromFile, fromMemory} {
 			for _, size := range contentSizes {
-				t.Run(fmt.Sprintf("tls=%t,file=%t,%d", encrypted, inFile, size), func(t *testing.T) {
-					s := store(t, size, inFile)
+				t.Run(fmt.Sprintf("tls=%t,%s,%d", encrypted, kind, size), func(t *testing.T) {
+					s := store(t, size, kind)
 					t.Cleanup(func() { // after the server has ended
 						if n := s.open.Load(); n != 0 {
 							t.Errorf("%d sources are open", n)
@@ -143,7 +153,7 @@ func ask(t *testing.T, client *http.Client, method, url string, headers ...strin
 }
 
 func TestAnErrorInPlaceOfContentIsNotCached(t *testing.T) {
-	s := store(t, 100, false)
+	s := store(t, 100, fromReader)
 	server := serve(t, front.Options{}, func(x *front.Exchange) {
 		r := &abi.Response{Status: 200, Headers: pairs("cache-control", "public, max-age=31536000, immutable", "cdn-cache-control", "max-age=60")}
 		if err := x.SendContent(r, &s.Content); err != nil {
@@ -254,9 +264,9 @@ func TestContentThatCannotBeOpenedHasNoAnswerYet(t *testing.T) {
 
 // A client must notice that content ended too early.
 func TestContentThatIsTooShortBreaksTheConnection(t *testing.T) {
-	for _, inFile := range []bool{false, true} {
+	for _, kind := range []string{fromReader, fromFile, fromMemory} {
 		for _, have := range []int{100, 200_000} { // the first is known before the head is sent
-			s := store(t, have, inFile)
+			s := store(t, have, kind)
 			s.Size = 2 * int64(have)
 			server := serve(t, front.Options{}, func(x *front.Exchange) {
 				if err := x.SendContent(&abi.Response{Status: 200}, &s.Content); err != nil {
@@ -273,7 +283,7 @@ func TestContentThatIsTooShortBreaksTheConnection(t *testing.T) {
 				continue
 			}
 			if _, err := io.ReadAll(res.Body); have > 100 && err == nil || have == 100 && (err != nil || res.StatusCode != 500) {
-				t.Errorf("%d bytes, in a file %t: %d, %v", have, inFile, res.StatusCode, err)
+				t.Errorf("%d bytes, %s: %d, %v", have, kind, res.StatusCode, err)
 			}
 		}
 	}
@@ -281,7 +291,7 @@ func TestContentThatIsTooShortBreaksTheConnection(t *testing.T) {
 
 // The rules are those of all other answers.
 func TestContentIsCachedAsItsRouteSays(t *testing.T) {
-	s := store(t, 10, false)
+	s := store(t, 10, fromReader)
 	for _, row := range []struct {
 		private, unshared, never bool
 		own, want                string
@@ -311,7 +321,7 @@ func TestContentIsCachedAsItsRouteSays(t *testing.T) {
 
 func TestASlowClientOfContentMustMakeProgress(t *testing.T) {
 	const limit = 10 * time.Second
-	s := store(t, 1<<20, false)
+	s := store(t, 1<<20, fromReader)
 	bubbleOf(t, front.Options{WriteTimeout: limit}, s.handler(t), func(t *testing.T, dial func() net.Conn) {
 		nc := dial()
 		write(t, nc, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -350,9 +360,13 @@ func TestASlowClientOfContentMustMakeProgress(t *testing.T) {
 }
 
 func BenchmarkContent(b *testing.B) {
-	for _, size := range []int{4 << 10, 64 << 10, 1 << 20, 64 << 20} {
-		b.Run(strconv.Itoa(size), func(b *testing.B) {
-			s := store(b, size, true)
+	for _, c := range []struct {
+		kind string
+		size int
+	}{{fromMemory, 4 << 10}, {fromMemory, 64 << 10}, {fromFile, 4 << 10}, {fromFile, 64 << 10}, {fromFile, 1 << 20}, {fromFile, 64 << 20}} {
+		size := c.size
+		b.Run(fmt.Sprintf("%s/%d", c.kind, size), func(b *testing.B) {
+			s := store(b, size, c.kind)
 			server := serve(b, front.Options{}, s.handler(b))
 			nc := server.dial(b)
 			if err := nc.SetDeadline(time.Time{}); err != nil {

@@ -53,9 +53,7 @@ func (x *Exchange) BeginStream(r *abi.Response) (waits bool, err error) {
 	s.events = bytes.HasPrefix(h.ContentType(), []byte("text/event-stream"))
 	s.bodyless = x.framing.headOnly || bodyless(r.Status)
 	s.keepAlive = s.chunked && x.framing.known && c.skipBody(x) && x.framing.keepAlive && !x.srv.drains.Load()
-	if c.tls == nil {
-		s.direct = socket.Direct(c.Conn)
-	}
+	s.direct = c.direct()
 	if s.events && len(h.Peek("X-Accel-Buffering")) == 0 {
 		h.Set("X-Accel-Buffering", "no")
 	}

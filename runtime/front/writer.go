@@ -118,20 +118,18 @@ func (c *conn) Write(p []byte) (int, error) {
 func (c *conn) writeAnswer() error {
 	a := &c.answer
 	a.begun = true
+	direct := c.direct()
+	if direct != nil && a.content == nil {
+		err := a.write(direct, false)
+		if len(a.head)+len(a.body) == 0 || err != nil && !c.write.early(err) {
+			return err
+		}
+	}
 	if err := c.applyWriteDeadline(); err != nil {
 		return err
 	}
-	var direct *socket.Writer // the socket, if bytes are written to it as they are
-	if c.tls == nil {
-		direct = socket.Direct(c.Conn)
-	}
-	switch {
-	case direct != nil && a.content != nil && a.content.file != nil:
+	if direct != nil && a.content != nil && a.content.file != nil {
 		return c.sendFile(direct)
-	case direct != nil && a.content == nil:
-		if err := a.write(direct, false); err != nil || len(a.head)+len(a.body) == 0 {
-			return err
-		}
 	}
 	if err := a.leaveHeap(); err != nil {
 		c.warnCut()

@@ -309,6 +309,10 @@ runner_text runner_file_read(runner_file file);
 /* Reads bytes from an offset on, at most cap, and returns how many; 0 behind the end, or if it failed. */
 size_t runner_file_read_part(runner_file file, int64_t offset, void *to, size_t cap);
 
+/* Makes a link to the file of a row: a path that works without credentials for so many seconds, as
+ * long as the row has this file. disposition and name are as in runner_send_options, and may be NULL. */
+runner_text runner_file_sign(runner_file file, int64_t seconds, const char *disposition, const char *name);
+
 /* ---- The context --------------------------------------------------------------- */
 
 /* The caller, as the host authenticated it; not in the headers. What it has not is
@@ -2268,6 +2272,13 @@ RUNNER_API runner_text runner_file_read(runner_file file) {
   }
   runner_text t = {own, size};
   return t;
+}
+
+RUNNER_API runner_text runner_file_sign(runner_file file, int64_t seconds, const char *disposition, const char *name) {
+  runner_json *args = runner_object("id", runner_string(file.id), "expires", runner_int(seconds), NULL);
+  if (disposition) runner_put(args, "disposition", runner_str(disposition));
+  if (name) runner_put(args, "name", runner_str(name));
+  return runner_as_text(runner_member(runner_call("file.sign", args), "url"));
 }
 
 /* ---- Answers ---- */

@@ -182,6 +182,11 @@ struct File {
   std::size_t read(std::int64_t offset, void *to, std::size_t cap) const {
     return runner_file_read_part(raw(), offset, to, cap);
   }
+  /* Makes a link to the file of a row: see runner_file_sign. */
+  std::string sign(std::int64_t seconds, std::string_view disposition = {}, std::string_view name = {}) const {
+    auto given = [](std::string_view s) { return s.empty() ? nullptr : c_string(s); };
+    return text_of(runner_file_sign(raw(), seconds, given(disposition), given(name))).value_or("");
+  }
 };
 inline std::optional<File> Json::file() const {
   runner_file f = runner_as_file(value_);

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"runner.example/sdk/go/internal/codec"
 	"runner.example/sdk/go/internal/host"
@@ -201,6 +202,30 @@ type SendOptions struct {
 // handler has written is committed first. Only the answer to a request can be a file.
 func SendFile(f StoredFile, o SendOptions) Response {
 	return Response{status: cmp.Or(o.Status, 200), body: sentFile{f.ID, o}}
+}
+
+// LinkOptions say what a signed link does. Expires is required.
+type LinkOptions struct {
+	// Expires is how long the link works: whole seconds, at most seven days.
+	Expires time.Duration
+	// Disposition and Name are as in SendOptions.
+	Disposition, Name string
+}
+
+// SignFile makes a link to the file of a row, which works without credentials until it expires, for as long as the row has
+// this file. The link is a path of this app, such as /_files/….
+func (c *Context) SignFile(f StoredFile, o LinkOptions) (string, error) {
+	args := map[string]any{"id": f.ID, "expires": seconds(o.Expires)}
+	for name, value := range map[string]string{"disposition": o.Disposition, "name": o.Name} {
+		if value != "" {
+			args[name] = value
+		}
+	}
+	var link struct {
+		URL string `json:"url"`
+	}
+	err := callHost(c.host, "file.sign", args, &link)
+	return link.URL, err
 }
 
 // sentFile is the body of an answer that is a file.

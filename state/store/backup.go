@@ -73,11 +73,12 @@ func (s *Store) backup(ctx context.Context, seq Seq, w io.Writer, head func(*Tx)
 			return err
 		}
 	}
+	buf := make([]byte, blobDataBytes) // once, and not for each of many small blobs
 	err = s.blobs.Each(func(d Digest) error {
 		if keeps != nil && !keeps(d) {
 			return nil
 		}
-		if err := s.backupBlob(ctx, d, out); err != nil {
+		if err := s.backupBlob(ctx, d, out, buf); err != nil {
 			return fmt.Errorf("blob %v: %w", d, err)
 		}
 		return nil
@@ -195,7 +196,7 @@ func (b *backupReader) next() (_ []byte, err error) {
 	return b.list, nil
 }
 
-func (s *Store) backupBlob(ctx context.Context, d Digest, out *frame.Writer) error {
+func (s *Store) backupBlob(ctx context.Context, d Digest, out *frame.Writer, buf []byte) error {
 	r, err := s.blobs.Read(ctx, d)
 	if err != nil {
 		return err
@@ -204,7 +205,6 @@ func (s *Store) backupBlob(ctx context.Context, d Digest, out *frame.Writer) err
 	if err := out.Write(frame.Blob, d[:]); err != nil {
 		return err
 	}
-	buf := make([]byte, blobDataBytes)
 	for {
 		n, err := io.ReadFull(r, buf)
 		if n > 0 {

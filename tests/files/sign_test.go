@@ -3,6 +3,7 @@ package files_test
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -108,10 +109,15 @@ type signer struct {
 	cookie string
 }
 
-func newSigner(t *testing.T) *signer {
+func newSignApp(t *testing.T) *harness.App {
 	a := harness.NewApp(t, signSchema, "")
 	a.Write("handlers/posts.ts", signHandlers)
 	a.Must("build")
+	return a
+}
+
+func newSigner(t *testing.T) *signer {
+	a := newSignApp(t)
 	return &signer{a, t, a.Serve(), "Cookie: " + a.Session("ann").Cookie}
 }
 
@@ -346,4 +352,66 @@ func TestATokenIsNeitherLoggedNorRecorded(t *testing.T) {
 	if strings.Contains(log, strings.TrimPrefix(url, "/_files/")) || strings.Contains(log, "/_files/A") {
 		t.Errorf("the log has the link:\n%s", log)
 	}
+}
+
+func TestSignedLinksAreRevoked(t *testing.T) {
+	s := newSigner(t)
+	old := s.create("sea", pngHead)
+	s.want("before", old, 200, pngHead)
+	if out := s.Must("files", "revoke-links"); out != "revoked all signed links\n" {
+		t.Errorf("the command prints %q", out)
+	}
+	s.want("afterwards", old, 404, "")
+	next := s.do(200, "GET", "/v1/posts/sea/link", "")
+	s.want("a new link", next, 200, pngHead)
+	s.server.Stop()
+	var revoked struct{ Generation int }
+	if out := s.Must("files", "revoke-links", "--json"); json.Unmarshal([]byte(out), &revoked) != nil || revoked.Generation != 2 {
+		t.Errorf("without a server: %s", out)
+	}
+	s.server = s.Serve()
+	s.want("after a restart", old, 404, "")
+	s.want("revoked without a server", next, 404, "")
+	s.want("the newest link", s.do(200, "GET", "/v1/posts/sea/link", ""), 200, pngHead)
+	n := 0
+	for _, r := range s.Audit(t) {
+		if r["action"] == "files.revokeLinks" && r["result"] == "ok" && r["target"] == "generation "+strconv.Itoa(n) {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("the audit has %d revocations: %v", n, s.Audit(t))
+	}
+	if got := s.Run("files", "revoke-links", "all"); got.Status != 2 {
+		t.Errorf("an argument: %d %s", got.Status, got.Stderr)
+	}
+}
+
+// A link that one node has made works on each, and a revocation on one ends it on all.
+func TestSignedLinksAreThoseOfTheCluster(t *testing.T) {
+	c := harness.NewCluster(t, nil, func() *harness.App { return newSignApp(t) })
+	c.Nodes[0].Serve()
+	for range 2 {
+		c.Add().Serve()
+	}
+	for _, n := range c.Nodes {
+		n.WaitReady()
+	}
+	first := &signer{c.Nodes[0].App, t, c.Nodes[0].Server, "Cookie: " + c.Nodes[0].Session("ann").Cookie}
+	url := first.create("sea", pngHead)
+	for _, n := range c.Nodes {
+		n.Server.WaitUntil(n.Name+" has the row", func() bool {
+			got := n.Server.Do("GET", url, "")
+			return got.Status == 200 && got.Body == pngHead
+		})
+	}
+	if out := c.Nodes[2].Must("files", "revoke-links"); !strings.Contains(out, "revoked on 3 of 3 nodes") {
+		t.Errorf("the command prints %q", out)
+	}
+	for _, n := range c.Nodes {
+		if got := n.Server.Do("GET", url, ""); got.Status != 404 {
+			t.Errorf("%s: %d", n.Name, got.Status)
+		}
+	}
+	first.want("a new link", first.do(200, "GET", "/v1/posts/sea/link", ""), 200, pngHead)
 }

@@ -115,10 +115,18 @@ export async function counted(req: RouteRequest) {
 export const plain = (req: RouteRequest) => ok(req.form());
 `
 
-// serveUploads serves an app with uploads.
-func serveUploads(t *testing.T, settings ...string) (*harness.App, *harness.Server) {
+// uploadApp is an app with uploads, which is not built.
+func uploadApp(t *testing.T, settings ...string) *harness.App {
+	t.Helper()
 	a := harness.NewApp(t, uploadSchema, "[sandbox]\nmoved_bytes = \"40mb\"\ncpu = \"10s\"\n"+strings.Join(settings, ""))
 	a.Write("handlers/uploads.ts", uploadHandlers)
+	return a
+}
+
+// serveUploads serves an app with uploads.
+func serveUploads(t *testing.T, settings ...string) (*harness.App, *harness.Server) {
+	t.Helper()
+	a := uploadApp(t, settings...)
 	a.Must("build")
 	return a, a.Serve()
 }

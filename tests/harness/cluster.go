@@ -108,6 +108,7 @@ type NodeStatus struct {
 	SeenMs                                        int64
 	Applied, Lag                                  uint64
 	StalenessMs                                   int64
+	MissingFiles                                  int64 // which rows name
 	Position                                      struct {
 		Seq, Revision uint64
 		Chain         []byte

@@ -118,6 +118,10 @@ func TestDevRunsTheBuildCommandAfterChangesOfItsInput(t *testing.T) {
 	if n := runs(); n != 1 {
 		t.Errorf("it ran %d times at startup", n)
 	}
+	s.WaitUntil("it says what it serves", func() bool { return strings.Contains(s.Stderr.String(), "serving ") })
+	if strings.Contains(s.Stderr.String(), "changed: serving") {
+		t.Errorf("what the command has written is a change at startup:\n%s", s.Stderr.String())
+	}
 	a.Write("words.txt", "two")
 	s.WaitForBody("/v1/hello", "the word is two")
 	if n := runs(); n != 2 {

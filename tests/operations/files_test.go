@@ -41,7 +41,8 @@ func openIdle(t *testing.T, address string, n int) {
 	}
 }
 
-// Clients that take files slowly keep these open too, beside their connections.
+// Clients that take files slowly keep these open too, beside their connections. When as many do as the server accepts, some
+// files are left.
 func TestSlowDownloadsLeaveFilesForOperators(t *testing.T) {
 	const files = 700
 	a := harness.NewApp(t, "assets(\"/\", dir: \"public\")\n", "")
@@ -49,6 +50,13 @@ func TestSlowDownloadsLeaveFilesForOperators(t *testing.T) {
 	a.Binary = limited(a, files)
 	s := a.Serve()
 	a.Binary = ""
+	var found []string
+	s.WaitUntil("the log says how many connections it accepts", func() bool {
+		found = regexp.MustCompile(`"fewer connections than max_connections[^}]*"connections":(\d+),`).FindStringSubmatch(s.Stderr.String())
+		return found != nil
+	})
+	accepted, _ := strconv.Atoi(found[1])
+	began := make(chan struct{}, files)
 	for i := range files {
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(fmt.Sprintf("127.0.2.%d", i%12+1))}}
 		conn, err := dialer.Dial("tcp", s.Addr) // the kernel accepts it
@@ -60,19 +68,27 @@ func TestSlowDownloadsLeaveFilesForOperators(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, _ = io.WriteString(conn, "GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n") // the server may have closed it
+		go func() {
+			if _, err := io.ReadFull(conn, make([]byte, 1)); err == nil {
+				began <- struct{}{}
+			}
+		}()
+	}
+	timeout := time.After(harness.Timeout)
+	for n := range accepted {
+		select {
+		case <-began:
+		case <-timeout:
+			t.Fatalf("%d of %d downloads have begun", n, accepted)
+		}
 	}
 	var status struct{ Descriptors struct{ Open, Limit int } }
-	for open, end := 0, time.Now().Add(time.Minute); ; open = status.Descriptors.Open {
+	s.WaitUntil("each download has its file open", func() bool {
 		if err := json.Unmarshal([]byte(a.Must("status", "--json", "--timeout", "20s")), &status); err != nil {
 			t.Fatal(err)
 		}
-		if open > files/2 && open == status.Descriptors.Open {
-			break // it takes no more connections
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%d files are open", status.Descriptors.Open)
-		}
-	}
+		return status.Descriptors.Open >= 2*accepted
+	})
 	if status.Descriptors.Limit != files || status.Descriptors.Open > files-100 {
 		t.Errorf("%d of %d files are open, want some left", status.Descriptors.Open, status.Descriptors.Limit)
 	}

@@ -221,37 +221,3 @@ func printRows(c *cli.CLI, entity string, rows []json.RawMessage) error {
 	}
 	return c.PrintTable(heading, table, "there are no matching rows of "+entity)
 }
-
-func getCommand(c *cli.CLI) *cobra.Command {
-	var remote cli.Remote
-	var tenant string
-	cmd := &cobra.Command{
-		Use:               "get <entity> <id>",
-		ValidArgsFunction: cli.FirstArg(c.SchemaNames(cli.EntityNames), cobra.NoFileCompletions),
-		Short:             "show a row with all its fields",
-		Args:              cli.Exactly(2, "the name of an entity and the id of a row"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.OnRemote(cmd, remote, node.Task{NeedsSchema: true, Do: func(ctx context.Context, node *admin.Client) error {
-				row, err := node.Row(ctx, admin.RowID{Entity: args[0], ID: args[1], Tenant: orNone(tenant)})
-				if err != nil {
-					return err
-				}
-				if c.JSON {
-					return c.PrintJSON(row)
-				}
-				names, values, err := rowfile.Members(row)
-				if err != nil {
-					return fmt.Errorf("read a row of %s: %w", args[0], err)
-				}
-				var lines [][2]string
-				for i, name := range names {
-					lines = append(lines, [2]string{name, rowfile.Cell(values[i])})
-				}
-				return c.Print(console.Pairs(lines))
-			}})
-		},
-	}
-	addTenant(cmd, &tenant)
-	remote.AddFlags(cmd)
-	return cmd
-}

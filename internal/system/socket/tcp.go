@@ -15,11 +15,14 @@ func Fast(conn net.Conn) net.Conn { return fast(conn) }
 func Direct(conn net.Conn) *Writer { return direct(conn) }
 
 // Writer writes to a connection. One goroutine at a time may use it.
-type Writer struct{ raw syscall.RawConn }
+type Writer struct {
+	raw  syscall.RawConn
+	fast *vector // of short writes; nil: the system has no faster way
+}
 
 // Write writes a, and then b, with one system call if wait is false. It returns how much of both was written, which
 // may be a part. If wait is true, it waits until at least one byte was written; otherwise n may be 0.
-func (w *Writer) Write(a, b []byte, wait bool) (n int, err error) { return write(w.raw, a, b, wait) }
+func (w *Writer) Write(a, b []byte, wait bool) (n int, err error) { return w.write(a, b, wait) }
 
 // WriteMore writes p, of which more follows at once: the system may wait with it. It waits until at least one byte was
 // written.

@@ -18,6 +18,8 @@ type connection struct {
 	*net.TCPConn
 	raw         syscall.RawConn
 	read, write transfer
+	vector      vector
+	direct      Writer
 }
 
 // transfer is the system call of one direction.
@@ -26,6 +28,15 @@ type transfer struct {
 	n     int
 	errno syscall.Errno
 	call  func(fd uintptr) bool // made once, so that no transfer allocates
+}
+
+// vector is the system call that writes two pieces.
+type vector struct {
+	pieces [2]unix.Iovec
+	wait   bool
+	n      int
+	errno  syscall.Errno
+	call   func(fd uintptr) bool // made once, so that no write allocates
 }
 
 // maxTransfer limits the bytes of one system call, and so the time for which it delays a
@@ -44,6 +55,8 @@ func fast(conn net.Conn) net.Conn {
 	s := &connection{TCPConn: tcp, raw: raw}
 	s.read.bind(unix.SYS_READ)
 	s.write.bind(unix.SYS_WRITE)
+	s.vector.bind()
+	s.direct = Writer{raw, &s.vector}
 	return s
 }
 
@@ -63,6 +76,42 @@ func (t *transfer) bind(number uintptr) {
 			return true
 		}
 	}
+}
+
+// bind makes the function that RawConn calls until it returns true; after false it waits.
+func (v *vector) bind() {
+	v.call = func(fd uintptr) bool {
+		for {
+			n, _, errno := unix.RawSyscall(unix.SYS_WRITEV, fd, uintptr(unsafe.Pointer(&v.pieces)), uintptr(len(v.pieces)))
+			switch {
+			case errno == unix.EINTR:
+				continue
+			case errno == unix.EAGAIN && v.wait:
+				return false
+			}
+			v.n, v.errno = int(n), errno
+			return true
+		}
+	}
+}
+
+func (v *vector) write(raw syscall.RawConn, a, b []byte, wait bool) (int, error) {
+	for i, p := range [...][]byte{a, b} {
+		v.pieces[i].Base = unsafe.SliceData(p)
+		v.pieces[i].SetLen(len(p))
+	}
+	v.wait = wait
+	err := raw.Write(v.call)
+	v.pieces = [2]unix.Iovec{}
+	switch {
+	case err != nil:
+		return 0, err
+	case v.errno == unix.EAGAIN:
+		return 0, nil
+	case v.errno != 0:
+		return 0, os.NewSyscallError("writev", v.errno)
+	}
+	return v.n, nil
 }
 
 // Read implements net.Conn.
@@ -103,13 +152,19 @@ func (s *connection) Write(p []byte) (done int, err error) {
 }
 
 func direct(conn net.Conn) *Writer {
+	if s, ok := conn.(*connection); ok {
+		return &s.direct
+	}
 	if raw := rawOf(conn); raw != nil {
-		return &Writer{raw}
+		return &Writer{raw: raw}
 	}
 	return nil
 }
 
-func write(raw syscall.RawConn, a, b []byte, wait bool) (n int, err error) {
+func (w *Writer) write(a, b []byte, wait bool) (n int, err error) {
+	if w.fast != nil && len(a)+len(b) <= maxTransfer {
+		return w.fast.write(w.raw, a, b, wait)
+	}
 	once := func(fd uintptr) bool {
 		for {
 			if n, err = unix.Writev(int(fd), [][]byte{a, b}); err != unix.EINTR {
@@ -117,7 +172,7 @@ func write(raw syscall.RawConn, a, b []byte, wait bool) (n int, err error) {
 			}
 		}
 	}
-	if failed := raw.Write(once); failed != nil {
+	if failed := w.raw.Write(once); failed != nil {
 		return 0, failed
 	}
 	switch err {

@@ -117,10 +117,18 @@ func (l *Local) listRows(ctx context.Context, who keystore.Authority, args admin
 			return err
 		}
 		page = admin.RowPage{}
-		if err := json.Unmarshal(text, &page); err != nil || !args.Text {
+		if err := json.Unmarshal(text, &page); err != nil {
 			return err
 		}
-		return l.writeText(args.Entity, &page)
+		if args.Files {
+			for _, f := range l.filesOf(args.Entity, page.Rows) {
+				page.Files = append(page.Files, f.FileOfRow)
+			}
+		}
+		if args.Text {
+			return l.writeText(args.Entity, &page)
+		}
+		return nil
 	})
 	return page, err
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"runner.example/internal/fault"
 	"runner.example/keystore"
@@ -36,10 +37,12 @@ var handlers = byName(
 	handle(admin.OpListSessions, (*Local).listSessions),
 	handle(admin.OpRevokeSession, (*Local).revokeSession),
 	handle(admin.OpRevokeSessions, (*Local).revokeSessions),
+	handle(admin.OpRevokeLinks, (*Local).revokeLinks),
 	handle(admin.OpGetRow, (*Local).getRow),
 	handle(admin.OpListRows, (*Local).listRows),
 	handle(admin.OpExplainRows, (*Local).explainRows),
 	handle(admin.OpImportRows, (*Local).importRows),
+	handle(admin.OpFilesToImport, (*Local).filesToImport),
 	handle(admin.OpUpdateRows, (*Local).updateRows),
 	handle(admin.OpDeleteRows, (*Local).deleteRows),
 	handle(admin.OpDropKept, (*Local).dropKept),
@@ -101,15 +104,23 @@ func handle[A, R any](op admin.Operation[A, R], do func(l *Local, ctx context.Co
 	}}
 }
 
+// streams are the operations that send or answer with bytes. uploads are those that are a PUT of a path of their own.
+var (
+	uploads = []admin.Stream{admin.OpUpload, admin.OpUploadBatch, admin.OpPutFile}
+	streams = append([]admin.Stream{admin.OpBackup, admin.OpReadFile}, uploads...)
+)
+
+// isUpload reports whether the operation with that name is a PUT.
+func isUpload(name string) bool {
+	return slices.ContainsFunc(uploads, func(s admin.Stream) bool { return s.Name == name })
+}
+
 // roleOf returns the role that the operation with that name needs over the network.
 func roleOf(name string) (role keystore.Role, ok bool) {
-	switch name {
-	case admin.OpUpload.Name:
-		return admin.OpUpload.Role, true
-	case admin.OpUploadBatch.Name:
-		return admin.OpUploadBatch.Role, true
-	case admin.OpBackup.Name:
-		return admin.OpBackup.Role, true
+	for _, s := range streams {
+		if s.Name == name {
+			return s.Role, true
+		}
 	}
 	h, ok := handlers[name]
 	return h.role, ok

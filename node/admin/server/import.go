@@ -32,9 +32,14 @@ func (l *Local) importRows(ctx context.Context, who keystore.Authority, args adm
 	if err != nil {
 		return done, err
 	}
+	files, err := l.filesForImport(ctx, &args, rows)
+	if err != nil {
+		return done, err
+	}
+	defer files.release()
 	_, err = l.Store.Update(ctx, func(tx *store.Tx) error {
 		done = admin.Imported{Refused: append([]admin.RefusedRow{}, unreadable...)}
-		refused, err := l.importAll(tx, &who.Caller, &args, rows, &done)
+		refused, err := l.importAll(tx, &who.Caller, &args, rows, files, &done)
 		if err != nil {
 			return err
 		}
@@ -57,15 +62,15 @@ func (l *Local) importRows(ctx context.Context, who keystore.Authority, args adm
 }
 
 // importAll inserts rows; those that refer to others of the request come after these.
-func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *admin.ImportRows, rows []json.RawMessage, done *admin.Imported) (refused []admin.RefusedRow, err error) {
+func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *admin.ImportRows, rows []json.RawMessage, files *importedFiles, done *admin.Imported) (refused []admin.RefusedRow, err error) {
 	open := []int{}
 	for i, row := range rows {
 		if row != nil { // else it is in unreadable
 			open = append(open, i)
 		}
 	}
-	if !args.SkipExisting && len(open) == len(rows) {
-		switch err := l.insertAll(tx, who, args.Entity, rows); {
+	if !args.SkipExisting && len(open) == len(rows) && len(files.wrong) == 0 {
+		switch err := l.insertAll(tx, who, args.Entity, rows, files); {
 		case err == nil:
 			done.Inserted = len(rows)
 			return nil, nil
@@ -78,7 +83,7 @@ func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *admin.ImportRo
 		var lost []int
 		var why []admin.RefusedRow
 		for _, i := range open {
-			switch err := l.importRow(tx, who, args, rows[i], done); {
+			switch err := l.importRow(tx, who, args, i, rows[i], files, done); {
 			case err == nil:
 			case fault.CodeOf(err) == fault.NotFound:
 				lost, why = append(lost, i), append(why, admin.RefusedRow{Index: i, Message: fault.Of(explained(err)).Detail})
@@ -96,7 +101,7 @@ func (l *Local) importAll(tx *store.Tx, who *caller.Caller, args *admin.ImportRo
 }
 
 // insertAll inserts rows in one operation. An error of a row means that none was inserted.
-func (l *Local) insertAll(tx *store.Tx, who *caller.Caller, entity string, rows []json.RawMessage) error {
+func (l *Local) insertAll(tx *store.Tx, who *caller.Caller, entity string, rows []json.RawMessage, files *importedFiles) error {
 	name, err := admin.Marshal(entity)
 	if err != nil {
 		return err
@@ -112,16 +117,16 @@ func (l *Local) insertAll(tx *store.Tx, who *caller.Caller, entity string, rows 
 		}
 		text = append(text, row...)
 	}
-	return l.insert(tx, who, append(text, "]}"...))
+	return l.insert(tx, who, append(text, "]}"...), files)
 }
 
 // insert inserts rows. Their ids and times are kept if they have them.
-func (l *Local) insert(tx *store.Tx, who *caller.Caller, args []byte) error {
+func (l *Local) insert(tx *store.Tx, who *caller.Caller, args []byte, files *importedFiles) error {
 	access, err := l.access(tx, who)
 	if err != nil {
 		return err
 	}
-	access.Import = true
+	access.Import, access.FileOf = true, files.known
 	return access.Do("insert", args, nil)
 }
 
@@ -134,31 +139,44 @@ func isOfRow(err error) bool {
 	return false
 }
 
-func (l *Local) importRow(tx *store.Tx, who *caller.Caller, args *admin.ImportRows, row json.RawMessage, done *admin.Imported) error {
+func (l *Local) importRow(tx *store.Tx, who *caller.Caller, args *admin.ImportRows, i int, row json.RawMessage, files *importedFiles, done *admin.Imported) error {
 	if args.SkipExisting {
-		var known struct {
-			ID string `json:"id"`
+		exists, err := l.exists(tx, who, args.Entity, row)
+		if err != nil {
+			return err
 		}
-		if json.Unmarshal(row, &known) == nil && known.ID != "" {
-			_, err := l.onRows(tx, who, "get", map[string]any{"from": args.Entity, "id": known.ID})
-			if err == nil {
-				done.Skipped++
-				return nil
-			}
-			if fault.CodeOf(err) != fault.NotFound && !isOfRow(err) {
-				return err
-			}
+		if exists {
+			done.Skipped++
+			return nil
 		}
+	}
+	if message := files.wrong[i]; message != "" {
+		return fault.New(fault.Invalid, "%s", message)
 	}
 	text, err := admin.Marshal(map[string]any{"into": args.Entity, "values": row})
 	if err != nil {
 		return err
 	}
-	if err := l.insert(tx, who, text); err != nil {
+	if err := l.insert(tx, who, text, files); err != nil {
 		return err
 	}
 	done.Inserted++
 	return nil
+}
+
+// exists reports whether there is a row with the id of another one, which may have none.
+func (l *Local) exists(tx *store.Tx, who *caller.Caller, entity string, row json.RawMessage) (bool, error) {
+	var known struct {
+		ID string `json:"id"`
+	}
+	if json.Unmarshal(row, &known) != nil || known.ID == "" {
+		return false, nil
+	}
+	_, err := l.onRows(tx, who, "get", map[string]any{"from": entity, "id": known.ID})
+	if fault.CodeOf(err) == fault.NotFound || isOfRow(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // rowsOf returns the rows of a request as JSON objects; a row that cannot be converted is

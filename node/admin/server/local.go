@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -124,6 +126,22 @@ func (p inProcess) PutBatch(ctx context.Context, body []byte) error {
 		return explained(err)
 	}
 	return nil
+}
+
+func (p inProcess) PutContents(ctx context.Context, f admin.Blob, name string, contents io.Reader) error {
+	if err := p.putFile(ctx, f, contents); err != nil {
+		return fmt.Errorf("send %s: %w", name, explained(err))
+	}
+	return nil
+}
+
+func (p inProcess) ReadContents(ctx context.Context, d store.Digest, w io.Writer) error {
+	blob, err := p.openFile(ctx, d)
+	if err != nil {
+		return explained(err)
+	}
+	_, err = io.Copy(w, io.NewSectionReader(blob, 0, blob.Size()))
+	return errors.Join(err, blob.Close())
 }
 
 // operator is who asks for an operation.

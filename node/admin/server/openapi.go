@@ -25,8 +25,13 @@ import (
 func OpenAPI() []byte {
 	d := &document{schemas: map[string]any{}, types: map[string]reflect.Type{}}
 	paths := map[string]any{
-		admin.RemotePath + admin.BlobPath + "{sha256}": map[string]any{"put": d.uploadOperation()},
+		admin.RemotePath + admin.BlobPath + "{sha256}": map[string]any{"put": d.uploadOperation(admin.OpUpload, "a release")},
 		admin.RemotePath + admin.BatchPath:             map[string]any{"put": d.batchOperation()},
+		admin.RemotePath + admin.FilePath + "{sha256}": map[string]any{"put": d.uploadOperation(admin.OpPutFile, "a row, for an import that follows within an hour")},
+		admin.RemotePath + admin.OpReadFile.Name: map[string]any{"post": d.operation(admin.OpReadFile.Name, admin.OpReadFile.Role, reflect.TypeFor[admin.FileDigest](), map[string]any{
+			"description": "The contents of a file of a row.",
+			"content":     map[string]any{"application/octet-stream": map[string]any{}},
+		})},
 		admin.RemotePath + admin.OpBackup.Name: map[string]any{"post": d.operation(admin.OpBackup.Name, admin.OpBackup.Role, reflect.TypeFor[admin.BackupRequest](), map[string]any{
 			"description": "The backup. If the trailer Backup-Error is present, the backup is not complete: it has the refusal.",
 			"content":     map[string]any{"application/octet-stream": map[string]any{}},
@@ -78,9 +83,9 @@ func (d *document) operation(name string, role keystore.Role, args reflect.Type,
 	}
 }
 
-func (d *document) uploadOperation() map[string]any {
+func (d *document) uploadOperation(op admin.Stream, of string) map[string]any {
 	return map[string]any{
-		"operationId": admin.OpUpload.Name, "summary": "Store a file of a release. Needs the role " + string(admin.OpUpload.Role) + ".", "x-role": admin.OpUpload.Role, "security": security,
+		"operationId": op.Name, "summary": "Store a file of " + of + ". Needs the role " + string(op.Role) + ".", "x-role": op.Role, "security": security,
 		"parameters": []any{map[string]any{
 			"name": "sha256", "in": "path", "required": true, "description": "SHA-256 of the file.", "schema": d.schema(reflect.TypeFor[store.Digest]()),
 		}},

@@ -42,6 +42,8 @@ func TestTheOpenAPIDocumentDescribesEveryOperation(t *testing.T) {
 			name, ok := strings.CutPrefix(path, "/v1/")
 			if name == "blobs/{sha256}" {
 				name, ok = "blobs.put", ok && method == "put"
+			} else if name == "files/{sha256}" {
+				name, ok = "data.putFile", ok && method == "put"
 			} else if name == "blobs/batch" {
 				name, ok = "blobs.putBatch", ok && method == "put"
 			} else if method != "post" {
@@ -166,7 +168,7 @@ func TestOperationsNeedTheseRoles(t *testing.T) {
 		"deploy": "blobs.missing blobs.put blobs.putBatch releases.activate releases.add releases.check releases.missing schema.compare",
 		"admin": "apiKeys.create apiKeys.disable apiKeys.enable apiKeys.get apiKeys.list apiKeys.revoke apiKeys.rotate " +
 			"audit.list audit.verify backup backup.record clock.accept clock.show cluster.invite cluster.leave config.show data.delete data.drop data.each " +
-			"data.explain data.get data.import data.list data.update functions.call jobs.cancel jobs.cancelAll jobs.enqueue jobs.get jobs.list jobs.retry " +
+			"data.explain data.filesToImport data.get data.import data.list data.putFile data.readFile data.update files.revokeLinks functions.call jobs.cancel jobs.cancelAll jobs.enqueue jobs.get jobs.list jobs.retry " +
 			"level.raise platformKeys.create platformKeys.list platformKeys.revoke platformKeys.rotate recorded.delete recorded.export recorded.list " +
 			"recorded.replay recorded.show reload sessions.create sessions.list sessions.revoke sessions.revokeAll store.verify",
 	}

@@ -124,7 +124,7 @@ func (s *RemoteServer) Fingerprint() string {
 }
 
 // ServeHTTP checks the platform key and its role, and runs the operation that the path names:
-// POST /v1/<operation> as on the socket, or PUT /v1/blobs/<sha256>.
+// POST /v1/<operation> as on the socket, or PUT /v1/blobs/<sha256> and /v1/files/<sha256>.
 func (s *RemoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.logPanic(r.Context())
 	w.Header().Set("Cache-Control", "no-store")
@@ -139,6 +139,7 @@ func (s *RemoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	name, ok := strings.CutPrefix(r.URL.Path, admin.RemotePath)
 	digest, upload := strings.CutPrefix(name, admin.BlobPath)
+	fileDigest, ofRow := strings.CutPrefix(name, admin.FilePath)
 	switch {
 	case !ok:
 		err = fault.New(fault.NotFound, "paths begin with %s", admin.RemotePath)
@@ -148,6 +149,9 @@ func (s *RemoteServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case upload:
 		name = admin.OpUpload.Name
 		err = s.upload(w, r, control, key.Role, digest)
+	case ofRow:
+		name = admin.OpPutFile.Name
+		err = s.uploadFile(w, r, control, key.Role, fileDigest)
 	default:
 		err = s.operate(w, r, control, key.Role, name, who)
 	}
@@ -206,7 +210,7 @@ func addressOf(remote string) netip.Addr {
 func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *http.ResponseController, have keystore.Role, name string, who operator) error {
 	needed, known := roleOf(name)
 	switch {
-	case !known || name == admin.OpUpload.Name || name == admin.OpUploadBatch.Name: // these are a PUT of another path
+	case !known || isUpload(name):
 		return unknownOperation(name)
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", http.MethodPost)
@@ -239,6 +243,9 @@ func (s *RemoteServer) operate(w http.ResponseWriter, r *http.Request, control *
 			return &sentError{err}
 		}
 		return nil
+	}
+	if name == admin.OpReadFile.Name {
+		return s.sendFile(w, r, args)
 	}
 	result, err := s.local.do(r.Context(), who, name, args)
 	if err == nil {
@@ -313,6 +320,27 @@ func (s *RemoteServer) uploadBatch(w http.ResponseWriter, r *http.Request, contr
 	}
 	if err := s.local.Store.PutBlobs(r.Context(), blobs); err != nil {
 		return err // some may be stored, so all count
+	}
+	send200(w, control, []byte("{}\n"))
+	return nil
+}
+
+// uploadFile stores the contents of a file of a row.
+func (s *RemoteServer) uploadFile(w http.ResponseWriter, r *http.Request, control *http.ResponseController, have keystore.Role, digest string) error {
+	if r.Method != http.MethodPut {
+		w.Header().Set("Allow", http.MethodPut)
+		return fault.New(fault.MethodNotAllowed, "the method must be PUT, not %s", r.Method)
+	}
+	if err := allow(have, admin.OpPutFile.Role); err != nil {
+		return err
+	}
+	done, err := s.operations[have].take(r.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := s.receiveFile(w, r, digest); err != nil {
+		return err
 	}
 	send200(w, control, []byte("{}\n"))
 	return nil

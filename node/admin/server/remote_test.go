@@ -262,7 +262,7 @@ func TestEachRoleRunsItsOperationsAndOtherCredentialsNone(t *testing.T) {
 			// The arguments are not valid, so that an operation that may run does nothing.
 			got := n.do(n.web(), "POST", "/v1/"+name, strings.NewReader("[]"), bearer(key.Token))
 			switch {
-			case name == "blobs.put" || name == "blobs.putBatch":
+			case name == "blobs.put" || name == "blobs.putBatch" || name == "data.putFile":
 				if got.status != 404 {
 					t.Errorf("a POST of %s: %d %s", name, got.status, got.body)
 				}
@@ -887,5 +887,48 @@ func TestTheOwnCertificateIsKept(t *testing.T) {
 	}
 	if _, err := server.OwnCertificate(dir); fault.CodeOf(err) != fault.Invalid || !strings.Contains(err.Error(), "remove both") {
 		t.Error(err)
+	}
+}
+
+// Contents of rows are stored if they are what their sender says, and read by admins alone.
+func TestContentsOfRowsAreCheckedAndReadByAdmins(t *testing.T) {
+	n := serveRemote(t, server.RemoteOptions{})
+	ctx := t.Context()
+	of := func(text string) admin.Blob {
+		return admin.Blob{Digest: sha256.Sum256([]byte(text)), Size: int64(len(text))}
+	}
+	for name, node := range map[string]*admin.Client{"network": n.client(keystore.RoleAdmin), "process": n.local.Client()} {
+		text := strings.Repeat("contents of "+name, 100_000)
+		if err := node.PutContents(ctx, of(text), "a file", strings.NewReader(text)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var got bytes.Buffer
+		if err := node.ReadContents(ctx, of(text).Digest, &got); err != nil || got.String() != text {
+			t.Errorf("%s: %d bytes, %v", name, got.Len(), err)
+		}
+		if err := node.ReadContents(ctx, of("unknown").Digest, &got); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("%s: unknown contents: %v", name, err)
+		}
+		if err := node.PutContents(ctx, of("right"), "a file", strings.NewReader("wrong")); fault.CodeOf(err) != fault.Invalid {
+			t.Errorf("%s: other contents: %v", name, err)
+		}
+		if err := node.ReadContents(ctx, of("wrong").Digest, &got); fault.CodeOf(err) != fault.NotFound {
+			t.Errorf("%s: refused contents are there: %v", name, err)
+		}
+	}
+	for _, role := range []keystore.Role{keystore.RoleRead, keystore.RoleDeploy} {
+		node, text := n.client(role), "by "+string(role)
+		if err := node.PutContents(ctx, of(text), "a file", strings.NewReader(text)); fault.CodeOf(err) != fault.InsufficientRole {
+			t.Errorf("stored with the role %s: %v", role, err)
+		}
+		if err := node.ReadContents(ctx, of("x").Digest, io.Discard); fault.CodeOf(err) != fault.InsufficientRole {
+			t.Errorf("read with the role %s: %v", role, err)
+		}
+	}
+	auth := bearer(n.keys[keystore.RoleAdmin].Token)
+	for path, body := range map[string]io.Reader{"/v1/files/x": strings.NewReader("x"), "/v1/files/" + strings.Repeat("0", 64): io.MultiReader(strings.NewReader("x"))} {
+		if got := n.do(n.web(), "PUT", path, body, auth); got.status != 400 || got.code != "invalid" {
+			t.Errorf("%s: %d %s", path, got.status, got.body)
+		}
 	}
 }

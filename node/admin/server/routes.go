@@ -13,5 +13,5 @@ func (l *Local) listRoutes(_ context.Context, who keystore.Authority, _ struct{}
 		return list, fault.New(fault.NotFound, "no release is active on this node").WithHint("runner deploy sends and activates one")
 	}
 	body, timeout := l.Runtime.RouteDefaults()
-	return admin.RouteList{Routes: admin.RoutesOf(who.Schema, body, timeout)}, nil
+	return admin.RouteList{Routes: admin.RoutesOf(who.Schema, body, timeout, l.Runtime.AssetFiles())}, nil
 }

@@ -52,8 +52,8 @@ func (s *SocketServer) Serve(ln net.Listener) error {
 func (s *SocketServer) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
 // ServeHTTP runs the operation that the path names: POST /<operation> with the arguments as
-// JSON. The answer is the result, or a refusal with its code. A backup is a stream. PUT
-// /blobs/<sha256> takes a file of a release.
+// JSON. The answer is the result, or a refusal with its code. A backup and the contents of a file are
+// streams. PUT /blobs/<sha256> takes a file of a release, PUT /files/<sha256> one of a row.
 func (s *SocketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/"+admin.OpBackup.Name && r.Method == http.MethodPost {
 		args, err := readArguments(r, admin.MaxMessage)
@@ -66,6 +66,16 @@ func (s *SocketServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		_ = s.sendBackup(w, r, request) // it has answered
+		return
+	}
+	if r.URL.Path == "/"+admin.OpReadFile.Name && r.Method == http.MethodPost {
+		args, err := readArguments(r, admin.MaxMessage)
+		if err == nil {
+			err = s.sendFile(w, r, args)
+		}
+		if _, sent := errors.AsType[*sentError](err); err != nil && !sent {
+			s.refuse(w, r, err)
+		}
 		return
 	}
 	result, err := s.answer(w, r)
@@ -94,6 +104,12 @@ func (s *SocketServer) answer(w http.ResponseWriter, r *http.Request) ([]byte, e
 			err = s.local.put(r.Context(), f, r.Body)
 		}
 		if err != nil {
+			return nil, err
+		}
+		return []byte("{}\n"), nil
+	}
+	if digest, ok := strings.CutPrefix(r.URL.Path, "/"+admin.FilePath); ok && r.Method == http.MethodPut {
+		if err := s.receiveFile(w, r, digest); err != nil {
 			return nil, err
 		}
 		return []byte("{}\n"), nil

@@ -52,6 +52,17 @@ export class StoredFile {
     into.set(part);
     return part.length;
   }
+
+  /**
+   * Makes a link to the file of a row: a path that works without credentials for so many seconds, as long as the row has this
+   * file. The disposition and the name are as in SendOptions; empty: none.
+   */
+  sign(seconds: i32, disposition: string = "", name: string = ""): string {
+    const args = fields().set("id", this.id).set("expires", seconds);
+    if (disposition.length > 0) args.set("disposition", disposition);
+    if (name.length > 0) args.set("name", name);
+    return parseJSON<string>(call("file.sign", args.toString()).member("url"));
+  }
 }
 
 function readBytes(id: string, offset: i64, length: i32): Uint8Array {

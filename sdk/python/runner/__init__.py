@@ -21,7 +21,7 @@ when the handler answers below 400; when another request got in between, the han
 from ._context import Auth, Context, Job, context, keep_writes, secret
 from ._events import events
 from ._fetch import FetchResponse, fetch
-from ._files import StoredFile, Upload, UploadedFile, file
+from ._files import StoredFile, Upload, UploadedFile, file, sign_file
 from ._handlers import warm
 from ._host import HostError
 from ._query import (
@@ -45,5 +45,5 @@ __all__ = [
     "PasswordCheck", "Removal", "Request", "Response", "Selection", "SessionPage", "StoredFile", "Upload", "UploadedFile", "abort", "aggregate", "and_", "api_keys", "asgi",
     "bad_request", "call", "context", "created", "error", "events", "fetch", "field", "file", "forbidden", "get", "handler", "hmac_digest", "html",
     "insert", "jobs", "keep_writes", "no_content", "not_", "not_found", "ok", "or_", "password", "query", "redirect", "remove",
-    "secret", "sessions", "stream", "text", "unauthorized", "update", "var", "warm", "webhooks", "wsgi",
+    "secret", "send_file", "sessions", "sign_file", "stream", "text", "unauthorized", "update", "var", "warm", "webhooks", "wsgi",
 ]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import datetime
 import io
-from typing import Any, BinaryIO, Callable, Iterable, Iterator
+from typing import Any, BinaryIO, Callable, Iterable, Iterator, Literal
 
 from . import _values
 from ._values import Record
@@ -111,6 +112,19 @@ def file(contents: str | bytes | BinaryIO | Iterable[bytes], *, name: str = "fil
         for at in range(0, len(part), _WRITE):
             _values.call("file.write", {"writer": writer, "data": _data(part[at : at + _WRITE])})
     return stored(_values.call("file.end", {"writer": writer}))
+
+
+def sign_file(
+    file: StoredFile, *, expires: int | datetime.timedelta, disposition: Literal["inline", "attachment"] | None = None, name: str | None = None,
+) -> str:
+    """Makes a link to the file of a row: sign_file(row["photo"], expires=timedelta(minutes=10)).
+
+    The link is a path such as /_files/…, which works without credentials until it expires, for as long as the row has this
+    file. expires is a timedelta, or seconds: at most seven days. disposition and name are as for send_file.
+    """
+    given = {"id": file.id, "expires": expires, "disposition": disposition, "name": name}
+    link: str = _values.call("file.sign", {key: value for key, value in given.items() if value is not None})["url"]
+    return link
 
 
 def _parts(contents: BinaryIO | Iterable[bytes]) -> Iterator[bytes]:

@@ -6,8 +6,11 @@ use crate::crypto::{data, unbase64, Data};
 use crate::host_error::{HostError, Outcome};
 use crate::operation::call;
 use crate::response::Response;
+use crate::time::amount;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::time::Duration;
 
 /// How many bytes one operation reads and writes. What is written may be sent as base64.
 const READ_PART: u64 = 1 << 20;
@@ -56,6 +59,15 @@ pub fn send_file(file: &StoredFile, options: SendOptions) -> Response {
         }
     }
     Response::of_file(options.status.unwrap_or(200), args)
+}
+
+/// What a signed link does. The default is what the runner finds right for the type.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkOptions {
+    /// `inline` or `attachment`, as in [`SendOptions`].
+    pub disposition: Option<String>,
+    /// Replaces the name of the file.
+    pub name: Option<String>,
 }
 
 /// A file of an [`Upload`].
@@ -171,5 +183,35 @@ impl Context<'_> {
             bytes.extend(read);
         }
         Ok(bytes)
+    }
+
+    /// Makes a link to the file of a row, which works without credentials until it expires, for as long as the row has this
+    /// file. It expires after whole seconds, at most seven days. The link is a path of this app, such as `/_files/…`.
+    ///
+    /// ```
+    /// # use runner_sdk::*;
+    /// # use std::time::Duration;
+    /// # fn handler(ctx: &Context, photo: &StoredFile) -> Result {
+    /// let link = ctx.sign_file(photo, Duration::from_secs(600), LinkOptions::default())?;
+    /// # Ok(ok(link))
+    /// # }
+    /// ```
+    pub fn sign_file(&self, file: &StoredFile, expires: Duration, options: LinkOptions) -> Outcome<String> {
+        #[derive(Serialize)]
+        struct Args<'a> {
+            id: &'a str,
+            expires: Value,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            disposition: Option<String>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            name: Option<String>,
+        }
+        #[derive(Deserialize)]
+        struct Link {
+            url: String,
+        }
+        let LinkOptions { disposition, name } = options;
+        let link: Link = call("file.sign", Args { id: &file.id, expires: amount(expires), disposition, name }).result(self)?;
+        Ok(link.url)
     }
 }

@@ -104,7 +104,7 @@ pub use error::{BodyError, Error, Result};
 pub use exact::Null;
 pub use fetch::{FetchRequest, FetchResponse, Redirect};
 pub use hash::RandomState;
-pub use files::{send_file, SendOptions, StoredFile, Upload, UploadedFile};
+pub use files::{send_file, LinkOptions, SendOptions, StoredFile, Upload, UploadedFile};
 pub use host::Level;
 pub use host_error::HostError;
 pub use jobs::{EnqueuedJob, Job, JobOptions, Jobs};

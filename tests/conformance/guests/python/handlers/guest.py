@@ -12,7 +12,7 @@ import runner
 from runner import (
     NULL, HostError, Request, aggregate, aio, and_, api_keys, bad_request, created, error, events, fetch, field, forbidden, get, handler,
     hmac_digest, insert, jobs, keep_writes, no_content, not_, not_found, ok, or_, password, query, redirect, remove, send_file,
-    sessions, stream, unauthorized, update, var, webhooks,
+    sessions, sign_file, stream, unauthorized, update, var, webhooks,
 )
 from runner.schema import OrderInsert
 
@@ -553,3 +553,10 @@ def sent(req: Request):
     scan = req.upload.file()
     assert scan
     return send_file(scan, status=201, disposition="attachment", name="copy.txt", cache="private").with_header("x-sent", "yes")
+
+
+@handler
+def linked(req: Request):
+    row = insert("Document", {"title": "linked", "scan": req.upload.file()})
+    link = sign_file(row["scan"], expires=datetime.timedelta(minutes=10), disposition="attachment", name="copy.txt")
+    return ok({"link": link.startswith("/_files/")})

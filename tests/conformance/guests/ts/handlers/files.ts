@@ -1,4 +1,4 @@
-import { file, insert, ok, type RouteRequest } from "@runner/sdk";
+import { file, insert, ok, sign, type RouteRequest } from "@runner/sdk";
 
 export async function files(req: RouteRequest) {
   const form = req.form();
@@ -11,4 +11,10 @@ export async function files(req: RouteRequest) {
 
 export function sent(req: RouteRequest) {
   return file(req.file()!, { status: 201, disposition: "attachment", name: "copy.txt", cache: "private" }).withHeader("x-sent", "yes");
+}
+
+export async function linked(req: RouteRequest) {
+  const { scan } = await insert("Document", { title: "linked", scan: req.file()! });
+  const link = await sign(scan, { expires: "10m", disposition: "attachment", name: "copy.txt" });
+  return ok({ link: link.startsWith("/_files/") });
 }

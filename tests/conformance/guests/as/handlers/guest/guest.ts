@@ -573,6 +573,11 @@ export function sent(req: RouteRequest): Response {
   return sendFile(req.form().file()!, options).withHeader("x-sent", "yes");
 }
 
+export function linked(req: RouteRequest): Response {
+  const scan = insertDocument("linked", req.form().file()).scan!;
+  return ok(fields().set("link", scan.sign(600, "attachment", "copy.txt").startsWith("/_files/")));
+}
+
 export function streams(req: RouteRequest): Response {
   const what = req.params["what"];
   if (what == "parts" || what == "fails") insertOrder("before");

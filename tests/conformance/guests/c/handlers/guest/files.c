@@ -19,3 +19,9 @@ RUNNER_HANDLER(sent) {
   runner_send_options options = {.status = 201, .disposition = "attachment", .name = "copy.txt", .cache = "private"};
   return runner_with_header(runner_send_file(runner_form_file(""), options), "x-sent", "yes");
 }
+
+RUNNER_HANDLER(linked) {
+  runner_file scan = insert_document(runner_t("linked"), runner_form_file(""));
+  runner_text link = runner_file_sign(scan, 600, "attachment", "copy.txt");
+  return runner_ok(runner_object("link", runner_bool(link.len > 8 && strncmp(link.data, "/_files/", 8) == 0), NULL));
+}

@@ -421,11 +421,14 @@ RUNNER_HANDLER(bodies) {
   return ok(object({{"bytes", bytes}, {"sum", sum}}));
 }
 
+static Json insert_document(Json title, Json scan) {
+  return runner::insert("Document", object({{"title", title}, {"scan", scan}})).row();
+}
+
 RUNNER_HANDLER(files) {
   auto form = runner::Request().form();
-  auto document = [](Json title, Json scan) { return runner::insert("Document", object({{"title", title}, {"scan", scan}})).row(); };
-  auto scan = document(form.get("title"), form.file("scan"))["scan"].file().value_or(runner::File());
-  auto note = document("note", runner::create_file("note.md", "a note ü", "text/markdown"))["scan"]["size"];
+  auto scan = insert_document(form.get("title"), form.file("scan"))["scan"].file().value_or(runner::File());
+  auto note = insert_document("note", runner::create_file("note.md", "a note ü", "text/markdown"))["scan"]["size"];
   return ok(object({{"text", scan.read()}, {"name", scan.name}, {"type", scan.type}, {"size", scan.size}, {"note", note},
                     {"other", form.file("other").has_value()}}));
 }
@@ -433,6 +436,11 @@ RUNNER_HANDLER(files) {
 RUNNER_HANDLER(sent) {
   auto file = runner::Request().form().file().value_or(runner::UploadedFile());
   return runner::send_file(file, {201, "attachment", "copy.txt", "private"}).with_header("x-sent", "yes");
+}
+
+RUNNER_HANDLER(linked) {
+  auto scan = insert_document("linked", runner::Request().form().file())["scan"].file().value_or(runner::File());
+  return ok(object({{"link", scan.sign(600, "attachment", "copy.txt").rfind("/_files/", 0) == 0}}));
 }
 
 RUNNER_HANDLER(streams) {

@@ -923,6 +923,22 @@ func sent(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 	}).WithHeader("x-sent", "yes"), nil
 }
 
+//go:wasmexport linked
+func exportLinked() { runner.Handle(linked) }
+
+func linked(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
+	form, err := ctx.Upload()
+	if err != nil {
+		return runner.Response{}, err
+	}
+	var row document
+	if err := runner.Insert("Document", document{"linked", &form.File("").StoredFile}).Row(ctx, &row); err != nil {
+		return runner.Response{}, err
+	}
+	link, err := ctx.SignFile(*row.Scan, runner.LinkOptions{Expires: 10 * time.Minute, Disposition: "attachment", Name: "copy.txt"})
+	return runner.OK(map[string]bool{"link": strings.HasPrefix(link, "/_files/")}), err
+}
+
 func files(ctx *runner.Context, _ *runner.Request) (runner.Response, error) {
 	form, err := ctx.Upload()
 	if err != nil {

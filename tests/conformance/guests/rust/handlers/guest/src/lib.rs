@@ -525,6 +525,14 @@ handler!(sent, |ctx, _| {
     Ok(send_file(form.file("").unwrap(), options).with_header("x-sent", "yes"))
 });
 
+handler!(linked, |ctx, _| {
+    let form = ctx.upload()?;
+    let row: Document = insert("Document", Document { title: "linked".into(), scan: form.file("").cloned() }).row(ctx)?;
+    let options = LinkOptions { disposition: Some("attachment".into()), name: Some("copy.txt".into()) };
+    let link = ctx.sign_file(&row.scan.unwrap(), Duration::from_secs(600), options)?;
+    Ok(ok(json!({ "link": link.starts_with("/_files/") })))
+});
+
 handler!(streams, |ctx, req| {
     let what = req.param("what");
     let order = |item: &str| insert("Order", json!({ "item": item }));
