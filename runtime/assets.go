@@ -132,5 +132,13 @@ func (s *requestState) sendAsset(x *front.Exchange) error {
 		return nil
 	}
 	encodings, _ := x.Header("accept-encoding")
-	return x.SendContent(answer.Response, &answer.File.Form(encodings).Content)
+	form := answer.File.Form(encodings)
+	for {
+		err := x.SendContent(answer.Response, &form.Content)
+		next := answer.File.Form(encodings)
+		if err == nil || next == form {
+			return err
+		}
+		form = next // the one before is lost
+	}
 }

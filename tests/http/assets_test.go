@@ -3,9 +3,12 @@ package http_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/hex"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -277,6 +280,30 @@ func TestAssetsAreCompressed(t *testing.T) {
 	})
 	if bytes.Contains([]byte(s.Stderr.String()), []byte("assets compressed")) {
 		t.Error("the files were compressed again")
+	}
+}
+
+// Someone has emptied the directory of compressed forms. The file is sent as it is, from the first request on.
+func TestALostCompressedFormIsNotMissed(t *testing.T) {
+	t.Parallel()
+	a := harness.NewApp(t, `assets("/", dir: "public")`, "", "echo")
+	random := make([]byte, 150_000)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	text := hex.EncodeToString(random) // its forms are too large to be kept in memory
+	a.Write("public/large.txt", text)
+	s := a.Serve()
+	s.WaitForOutput("assets compressed")
+	if got := s.Do("GET", "/large.txt", "", "Accept-Encoding: br"); got.Status != 200 || got.Header.Get("Content-Encoding") != "br" {
+		t.Fatalf("before: %d %v", got.Status, got.Header)
+	}
+	if err := os.RemoveAll(a.Path("data/assets")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got := s.Do("GET", "/large.txt", "", "Accept-Encoding: br, gzip, zstd")
+		if got.Status != 200 || got.Header.Get("Content-Encoding") != "" || got.Body != text {
+			t.Errorf("after: %d %v, %d bytes", got.Status, got.Header, len(got.Body))
+		}
 	}
 }
 
