@@ -54,14 +54,14 @@ func TestOriginsAreThoseThatHandlersReach(t *testing.T) {
 func TestAReleaseThatWasAcceptedStillCompiles(t *testing.T) {
 	const jwt = `auth { session jwt { issuer: "i" audience: "a" jwks: "%s" algorithms: [RS256] } }`
 	for text, want := range map[string]string{
-		`outbound { allow: ["https://api.example.com:99999"] }`:        "1:20: warning[E520]",
-		`outbound { allow: ["https://api.example.com:"] }`:             "1:20: warning[E520]",
-		`outbound { allow: ["http://169.254.169.254"] }`:               "1:20: warning[E520]",
-		fmt.Sprintf(jwt, "https://login.example.com:99999/keys"):       "1:54: warning[E530]",
-		`outbound { allow: ["http://10.0.0.1"] }`:                      "1:20: error[E520]",
-		`outbound { allow: ["https://api.example.com/path"] }`:         "1:20: error[E520]",
-		fmt.Sprintf(jwt, "http://login.example.com/keys"):              "1:54: error[E530]",
-		`routes("/", auth: none, rateLimit: none) { GET /_live -> a }`: "1:48: warning[E426]",
+		`outbound { allow: ["https://api.example.com:99999"] }`:           "1:20: warning[E520]",
+		`outbound { allow: ["https://api.example.com:"] }`:                "1:20: warning[E520]",
+		`outbound { allow: ["http://169.254.169.254"] }`:                  "1:20: warning[E520]",
+		fmt.Sprintf(jwt, "https://login.example.com:99999/keys"):          "1:54: warning[E530]",
+		`outbound { allow: ["http://10.0.0.1"] }`:                         "1:20: error[E520]",
+		`outbound { allow: ["https://api.example.com/path"] }`:            "1:20: error[E520]",
+		fmt.Sprintf(jwt, "http://login.example.com/keys"):                 "1:54: error[E530]",
+		`routes("/", auth: none, rateLimit: none) { GET /_live -> a }`:    "1:48: warning[E426]",
 		`routes("/_files", auth: none, rateLimit: none) { GET /:a -> a }`: "1:54: warning[E426]",
 	} {
 		s, found := compiler.Compile([]diag.Source{{Name: "app.schema", Text: []byte(text)}}, compiler.Options{Accepted: true})

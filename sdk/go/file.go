@@ -94,10 +94,11 @@ func (c *Context) Upload() (*Upload, error) {
 	return u, nil
 }
 
-// How many bytes one operation reads and writes. What is written may be sent as base64.
+// How many bytes one operation reads and writes. What is written may be text whose characters JSON escapes with six bytes
+// each, and the arguments of an operation have at most 2 MiB.
 const (
 	readPart  = 1 << 20
-	writePart = 768 << 10
+	writePart = 320 << 10
 )
 
 // CreateFile makes a file with these contents, of which one part at a time is in memory. The type is found from the bytes;

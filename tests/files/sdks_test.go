@@ -24,7 +24,8 @@ routes("/v1", auth: none, rateLimit: none) {
 `
 
 // sdks have handlers in other languages than TypeScript: createPost keeps the uploaded file of the field photo, or one
-// without a field, readPost answers {title, name, size, first, last}, makePost keeps a file of 1,500,000 letters a.
+// without a field, readPost answers {title, name, size, first, last}, makePost keeps a file of 1,500,000 characters
+// that JSON escapes.
 var sdks = map[string]map[string]string{
 	"go": {
 		"handlers/posts/go.mod": "module posts.example/handlers\n\ngo 1.24\n\nrequire runner.example/sdk/go v0.0.0\n\nreplace runner.example/sdk/go => " + harness.RepoFile("sdk/go") + "\n",
@@ -77,7 +78,7 @@ func readPost(ctx *runner.Context, req *runner.Request) (runner.Response, error)
 }
 
 func makePost(ctx *runner.Context, req *runner.Request) (runner.Response, error) {
-	file, err := ctx.CreateFile("a.txt", "text/x-letters", strings.NewReader(strings.Repeat("a", 1_500_000)))
+	file, err := ctx.CreateFile("a.txt", "text/x-letters", strings.NewReader(strings.Repeat("\x1b", 1_500_000)))
 	if err != nil {
 		return runner.Response{}, err
 	}
@@ -123,7 +124,7 @@ def read_post(req: Request):
 
 @handler
 def make_post(req: Request):
-    made = file((b"a" * 150_000 for _ in range(10)), name="a.txt", type="text/x-letters")
+    made = file((b"\x1b" * 150_000 for _ in range(10)), name="a.txt", type="text/x-letters")
     small = file("small")
     insert("Post", {"title": req.params["title"], "photo": made})
     return ok(f"{made.type} {made.size} {small.size}")
@@ -158,7 +159,7 @@ RUNNER_HANDLER(readPost) {
 RUNNER_HANDLER(makePost) {
   int64_t writer = runner_file_open("a.txt", "text/x-letters");
   static char part[150000];
-  memset(part, 'a', sizeof part);
+  memset(part, '\x1b', sizeof part);
   for (int i = 0; i < 10; i++) runner_file_write(writer, part, sizeof part);
   runner_file made = runner_file_end(writer), small = runner_file_create("small", NULL, runner_t("small"));
   runner_row(runner_insert("Post", runner_object("title", runner_string(runner_param("title")), "photo", runner_file_json(made), NULL)));
@@ -188,7 +189,7 @@ RUNNER_HANDLER(readPost) {
 
 RUNNER_HANDLER(makePost) {
   runner::FileWriter out("a.txt", "text/x-letters");
-  for (int i = 0; i < 10; i++) out.write(std::string(150000, 'a'));
+  for (int i = 0; i < 10; i++) out.write(std::string(150000, '\x1b'));
   auto made = out.end(), small = runner::create_file("small", "small");
   runner::insert("Post", runner::object({{"title", runner::Request().param("title")}, {"photo", made}})).row();
   return runner::ok(made.type + " " + std::to_string(made.size) + " " + std::to_string(small.size));
@@ -227,7 +228,7 @@ export function readPost(req: RouteRequest): Response {
 }
 
 export function makePost(req: RouteRequest): Response {
-  const made = createFile("a".repeat(1500000), "a.txt", "text/x-letters");
+  const made = createFile("\x1b".repeat(1500000), "a.txt", "text/x-letters");
   const small = createFile("small", "small");
   insertPost(req.params["title"], made);
   return ok(made.type + " " + made.size.toString() + " " + small.size.toString());
@@ -280,7 +281,7 @@ func TestOtherLanguagesKeepAndReadFiles(t *testing.T) {
 			if got := s.Do("POST", "/v1/posts/made/made", ""); got.Status != 200 || got.Body != `"text/x-letters 1500000 5"` {
 				t.Errorf("made: %d %s", got.Status, got.Body)
 			}
-			answers(t, s, "/v1/posts/made", read{"made", "a.txt", 1_500_000, 97, 97})
+			answers(t, s, "/v1/posts/made", read{"made", "a.txt", 1_500_000, 27, 27})
 		})
 	}
 }

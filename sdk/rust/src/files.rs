@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::time::Duration;
 
-/// How many bytes one operation reads and writes. What is written may be sent as base64.
+/// How many bytes one operation reads.
 const READ_PART: u64 = 1 << 20;
-const WRITE_PART: usize = 768 << 10;
+/// How many bytes one operation writes. Text may have characters that JSON escapes with six bytes each, and the arguments of an operation have at most 2 MiB.
+const WRITE_PART: usize = 320 << 10;
 
 /// A file: the value of a field of type `file`, or one that the request has uploaded or made.
 ///
