@@ -226,17 +226,14 @@ func (h *hider) short(pairs [][2]Text) {
 }
 
 // signedLink matches signed links to files, also in URLs and in JSON whose slashes are escaped.
-var signedLink = regexp.MustCompile(`_files(?:\\?/|%2[Ff])[A-Za-z0-9_-]{27,}`)
+var signedLink = regexp.MustCompile(`_files(?:\\?/|%(?:25)*2[Ff])([A-Za-z0-9_-]{27,})`)
 
 // withoutLinks replaces the tokens of signed links that other runs have made: a client may send thousands of texts that look
 // like one, so they have no names.
 func withoutLinks(text string) string {
 	return signedLink.ReplaceAllStringFunc(text, func(link string) string {
-		path := strings.IndexAny(link, "/%") + 1
-		if link[path-1] == '%' {
-			path += len("2F")
-		}
-		return link[:path] + strings.Repeat("~", len(link)-path)
+		token := signedLink.FindStringSubmatch(link)[1]
+		return strings.TrimSuffix(link, token) + strings.Repeat("~", len(token))
 	})
 }
 

@@ -125,7 +125,7 @@ func TestCredentialsAreHidden(t *testing.T) {
 		Headers: []abi.Pair{
 			{Name: []byte("cookie"), Value: []byte("a=b; c=" + cookie)}, {Name: []byte("referer"), Value: []byte("https://a.example/_files/" + referer)},
 		},
-		RawQuery: []byte("of=%2F_files%2F" + queried), Body: []byte(`{"password":"` + password + `"}`),
+		RawQuery: []byte("of=%252F_files%252F" + queried), Body: []byte(`{"password":"` + password + `"}`),
 	}, nil)
 	r.Outcome.SetAnswer(&abi.Response{Body: []byte(`{"token":"` + token + `","links":["https://a.example/_files/` + link + `","` + other + `"]}`)})
 	r.Hide(nil)
@@ -139,7 +139,7 @@ func TestCredentialsAreHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(*p.Recording.Request.RawQuery), "of=%2F_files%2F"+strings.Repeat("~", len(queried)); got != want {
+	if got, want := string(*p.Recording.Request.RawQuery), "of=%252F_files%252F"+strings.Repeat("~", len(queried)); got != want {
 		t.Errorf("the query of the replay is %q, want %q", got, want)
 	}
 	body := string(p.Recording.Request.Body)
