@@ -48,7 +48,11 @@ func (a *activeBundle) findAssets(s *requestState, x *front.Exchange, outcome ro
 	if len(a.sites) == 0 {
 		return false, nil
 	}
-	rt, path := a.siteOf(s.match.Decoded(x.Request.Path))
+	decoded := s.match.Decoded(x.Request.Path)
+	if s.match.HidesRoute() || router.IsReserved(decoded) { // in no encoding are there files in place of a route
+		return false, nil
+	}
+	rt, path := a.siteOf(decoded)
 	if rt == nil {
 		return false, nil
 	}
@@ -128,5 +132,13 @@ func (s *requestState) sendAsset(x *front.Exchange) error {
 		return nil
 	}
 	encodings, _ := x.Header("accept-encoding")
-	return x.SendContent(answer.Response, &answer.File.Form(encodings).Content)
+	form := answer.File.Form(encodings)
+	for {
+		err := x.SendContent(answer.Response, &form.Content)
+		next := answer.File.Form(encodings)
+		if err == nil || next == form {
+			return err
+		}
+		form = next // the one before is lost
+	}
 }

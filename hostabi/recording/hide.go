@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,7 +173,8 @@ func (h *hider) add(name, value string) {
 }
 
 // Hide replaces secrets and credentials in the Recording by their names. secrets has the values by name. Credentials are
-// those of the request, those that operations created, passwords, and those in headers to and from other services.
+// those of the request, those that operations created, passwords, and those in headers to and from other services. Links to
+// files that other runs have signed become texts of the same length.
 func (r *Recording) Hide(secrets map[string]string) {
 	h := &hider{Recording: r}
 	for name, value := range secrets {
@@ -186,7 +188,7 @@ func (r *Recording) Hide(secrets map[string]string) {
 		h.event(&r.Events[i])
 	}
 	replacer := hideReplacer(h.values)
-	r.Rename(replacer.Replace)
+	r.Rename(func(text string) string { return withoutLinks(replacer.Replace(text)) })
 	h.short(r.Request.Headers)
 	h.short(r.Outcome.Headers)
 }
@@ -221,6 +223,18 @@ func (h *hider) short(pairs [][2]Text) {
 			}
 		}
 	}
+}
+
+// signedLink matches signed links to files, also in URLs and in JSON whose slashes are escaped.
+var signedLink = regexp.MustCompile(`_files(?:\\?/|%(?:25)*2[Ff])([A-Za-z0-9_-]{27,})`)
+
+// withoutLinks replaces the tokens of signed links that other runs have made: a client may send thousands of texts that look
+// like one, so they have no names.
+func withoutLinks(text string) string {
+	return signedLink.ReplaceAllStringFunc(text, func(link string) string {
+		token := signedLink.FindStringSubmatch(link)[1]
+		return strings.TrimSuffix(link, token) + strings.Repeat("~", len(token))
+	})
 }
 
 // event finds the credentials in the arguments and the result of an operation.

@@ -104,7 +104,8 @@ func TestTheResultOfSecretIsHiddenWhateverItsLength(t *testing.T) {
 
 func TestCredentialsAreHidden(t *testing.T) {
 	const cookie, bearer, token, password = "s3ss10n-0f-ada", "t0k3n.0f.partner", "cnf_0123456789abcdefghijklmnopqrst", "my dog's name"
-	const link, other = "AQCAgICAgIABAAAAAAAAAAAA", "AQCAgICAgIABBBBBBBBBBBBB"
+	const link, other = "AQCAgICAgIABAAAAAAAAAAAAAAA", "AQCAgICAgIABBBBBBBBBBBBBBBB"
+	const referer, queried, read = "AQCAgICAgIABCCCCCCCCCCCCCCC", "AQCAgICAgIABDDDDDDDDDDDDDDD", "AQCAgICAgIABEEEEEEEEEEEEEEE"
 	r := record(
 		[3]string{"fetch", `{"url":"https://a.example","headers":[["Authorization","Bearer ` + bearer + `"]]}`,
 			`{"status":200,"headers":[["set-cookie","id=` + cookie + `; Path=/"]],"body":"` + bearer + `"}`},
@@ -112,6 +113,7 @@ func TestCredentialsAreHidden(t *testing.T) {
 		[3]string{"password.verify", `{"password":"` + password + `","hash":"x"}`, `{"valid":true}`},
 		[3]string{"password.hash", `{"password":"tea"}`, `{"hash":"x"}`},
 		[3]string{"file.sign", `{"id":"01h0000000000000000000000a","expires":60}`, `{"url":"/_files/` + link + `"}`},
+		[3]string{"query", `{"from":"Mail"}`, `{"rows":[{"text":"see https:\/\/a.example\/_files\/` + read + `."}]}`},
 	)
 	var later recording.Recorder // an operation whose result is taken later
 	later.Begin()
@@ -120,12 +122,15 @@ func TestCredentialsAreHidden(t *testing.T) {
 	later.Take(&taken)
 	r.Events = append(r.Events, taken.Events...)
 	r.Request = recording.RequestOf(&abi.Request{
-		Headers: []abi.Pair{{Name: []byte("cookie"), Value: []byte("a=b; c=" + cookie)}}, Body: []byte(`{"password":"` + password + `"}`),
+		Headers: []abi.Pair{
+			{Name: []byte("cookie"), Value: []byte("a=b; c=" + cookie)}, {Name: []byte("referer"), Value: []byte("https://a.example/_files/" + referer)},
+		},
+		RawQuery: []byte("of=%252F_files%252F" + queried), Body: []byte(`{"password":"` + password + `"}`),
 	}, nil)
 	r.Outcome.SetAnswer(&abi.Response{Body: []byte(`{"token":"` + token + `","links":["https://a.example/_files/` + link + `","` + other + `"]}`)})
 	r.Hide(nil)
 	got := text(t, r)
-	for _, value := range []string{cookie, bearer, token[4:], password, `"a=b`, `\"tea\"`, link, other} {
+	for _, value := range []string{cookie, bearer, token[4:], password, `"a=b`, `\"tea\"`, link, other, referer, queried, read} {
 		if strings.Contains(got, value) {
 			t.Errorf("%q is kept: %s", value, got)
 		}
@@ -133,6 +138,9 @@ func TestCredentialsAreHidden(t *testing.T) {
 	p, err := recording.NewPlayer(r, lookUp)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got, want := string(*p.Recording.Request.RawQuery), "of=%252F_files%252F"+strings.Repeat("~", len(queried)); got != want {
+		t.Errorf("the query of the replay is %q, want %q", got, want)
 	}
 	body := string(p.Recording.Request.Body)
 	if want := fmt.Sprintf(`{"password":"%s"}`, strings.Repeat("x", len(password))); len(body) != len(want) {

@@ -99,8 +99,14 @@ func link(text []byte, i int) span {
 	switch {
 	case from < len(text) && text[from] == '/':
 		from++
-	case from+2 < len(text) && text[from] == '%' && text[from+1] == '2' && text[from+2]|0x20 == 'f':
-		from += len("%2F")
+	case from < len(text) && text[from] == '%':
+		for from++; bytes.HasPrefix(text[from:], []byte("25")); { // a URL in a URL in a URL
+			from += len("25")
+		}
+		if !bytes.HasPrefix(text[from:], []byte("2F")) && !bytes.HasPrefix(text[from:], []byte("2f")) {
+			return span{}
+		}
+		from += len("2F")
 	default:
 		return span{}
 	}

@@ -130,7 +130,9 @@ func TestAChangedTokenIsRefused(t *testing.T) {
 		}
 		refused("the beginning", token[:i])
 		refused("the end", token[i+1:])
-		refused("one more byte", token[:i]+"A"+token[i:])
+		for _, more := range []string{"A", "\n", "\r", "="} {
+			refused("one more byte", token[:i]+more+token[i:])
+		}
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil {

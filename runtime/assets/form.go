@@ -45,12 +45,21 @@ func (f *Form) set(file *File, e Encoding, size int64, media, etag string) {
 	f.Content = content.Content{Size: size, Type: media, ETag: etag, Encoding: e.String(), Open: f.open}
 }
 
-// open opens the content. Small ones are kept in memory after the first time.
+// open opens the content. Small ones are kept in memory after the first time. A compressed form that cannot be opened, as
+// someone else has removed or damaged it, is none of the file's forms from then on.
 func (f *Form) open() (content.Source, error) {
-	size := f.Content.Size
 	if kept := f.kept.Load(); kept != nil {
 		return kept, nil
 	}
+	source, err := f.openFile()
+	if err != nil && f.name != "" {
+		f.file.forms[f.Encoding].CompareAndSwap(f, nil)
+	}
+	return source, err
+}
+
+func (f *Form) openFile() (content.Source, error) {
+	size := f.Content.Size
 	if size <= maxKept && f.file.site.opt.Memory.take(size) {
 		data, err := f.read()
 		if err != nil {
@@ -66,8 +75,7 @@ func (f *Form) open() (content.Source, error) {
 	switch open := f.file.site.opt.Open; {
 	case f.name != "":
 		file, err := os.Open(f.name)
-		if err != nil { // removed by someone else: from now on the file is sent as it is
-			f.file.forms[f.Encoding].CompareAndSwap(f, nil)
+		if err != nil {
 			return nil, err
 		}
 		return file, nil

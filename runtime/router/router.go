@@ -49,6 +49,7 @@ type Match struct {
 	// requests and when no route has the method.
 	routes [methods]int
 	having int
+	hidden bool // see HidesRoute
 }
 
 // RouteOf returns the route that would serve the target of an OPTIONS request with another
@@ -115,7 +116,7 @@ func New(routes []Route) *Router {
 // Parameters and rests do not match the segments /_call, /_files and /_health. The GET route serves
 // HEAD if there is no HEAD route.
 func (r *Router) Match(method, target []byte, m *Match) Outcome {
-	m.Route, m.Params, m.Allow, m.having = 0, m.Params[:0], "", 0
+	m.Route, m.Params, m.Allow, m.having, m.hidden = 0, m.Params[:0], "", 0, false
 	if !m.wellFormed(target) {
 		return BadPath
 	}
@@ -125,6 +126,7 @@ func (r *Router) Match(method, target []byte, m *Match) Outcome {
 		seen = r.find(own, m.buf, m)
 	}
 	leaf := r.find(own, target, m)
+	m.hidden = leaf == nil && seen != nil
 	if leaf != nil && seen != nil && seen != leaf {
 		return BadPath
 	}
@@ -193,6 +195,15 @@ func (m *Match) decode(raw []byte) []byte {
 // Decoded returns a target that Match has not found to be a BadPath, percent-decoded: the target itself if nothing is
 // encoded. It is valid until m or the target is reused.
 func (m *Match) Decoded(target []byte) []byte { return m.decode(target) }
+
+// HidesRoute reports whether Match has found no route of the method for its target, but would for the decoded one.
+func (m *Match) HidesRoute() bool { return m.hidden }
+
+// IsReserved reports whether a decoded path is under one of the host's own paths.
+func IsReserved(decoded []byte) bool {
+	segment, _, _ := bytes.Cut(bytes.TrimPrefix(decoded, []byte{'/'}), []byte{'/'})
+	return isOwnName(segment)
+}
 
 // node has the routes of one method that share the segments down to here. The part of a
 // path that is left at a node depends only on its depth, so a search visits each node at
@@ -306,6 +317,10 @@ func isReserved(segment []byte) bool {
 	if len(segment) <= len(buf) && bytes.IndexByte(segment, '%') >= 0 {
 		segment, _ = unescape(buf[:0], segment)
 	}
+	return isOwnName(segment)
+}
+
+func isOwnName(segment []byte) bool {
 	return string(segment) == "_call" || string(segment) == "_files" || string(segment) == "_health"
 }
 

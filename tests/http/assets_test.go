@@ -3,9 +3,12 @@ package http_test
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/hex"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +47,7 @@ func serveAssets(t *testing.T) (*harness.App, *harness.Server) {
 	a := harness.NewApp(t, assetsSchema, "[auth]\ninsecure_cookies = true\n", "echo")
 	for name, content := range map[string]string{
 		"public/index.html": "<!doctype html>home", "public/app.js": "app()", "public/assets/index-B4xk2aZq.js": script,
-		"public/a b.txt": "with a space", "public/.env": "SECRET", "public/.well-known/security.txt": "Contact: x",
+		"public/a b.txt": "with a space", "public/.env": "SECRET", "public/_files/x.txt": "the host's path", "public/%5Ffiles/x.txt": "its name has a percent sign", "public/.well-known/security.txt": "Contact: x",
 		"public/data/index.html": "data", "public/v1/echo": "hidden by a route", "public/big.bin": strings.Repeat("0123456789", 50_000),
 		"docs/index.html": "docs", "docs/guide/index.html": "guide", "docs/404.html": "no such page",
 		"team/index.html": "members only", "team/x-B4xk2aZq.js": "x",
@@ -94,7 +97,13 @@ func TestAssetsAreServed(t *testing.T) {
 		{"GET /docs/none", 404, "no such page", []string{navigation}},
 		{"GET /docs/none", 404, "", nil},
 		{"GET /docs/app.js", 404, "", nil}, // not of the directory above
+		{"GET /v1/%65cho", 404, "", nil},
+		{"HEAD /%761/echo", 404, "", nil},
 		{"GET /_call/x", 404, "", nil},
+		{"GET /_call/x", 404, "", []string{navigation}},
+		{"GET /_files/x/", 404, "", []string{navigation}},
+		{"GET /%5Ffiles/x.txt", 404, "", nil},
+		{"GET /%255Ffiles/x.txt", 200, "its name has a percent sign", nil},
 		{"GET /team/", 401, "", nil},
 		{"GET /team/missing", 401, "", []string{navigation}},
 		{"GET /%74eam/", 401, "", nil},
@@ -271,6 +280,30 @@ func TestAssetsAreCompressed(t *testing.T) {
 	})
 	if bytes.Contains([]byte(s.Stderr.String()), []byte("assets compressed")) {
 		t.Error("the files were compressed again")
+	}
+}
+
+// Someone has emptied the directory of compressed forms. The file is sent as it is, from the first request on.
+func TestALostCompressedFormIsNotMissed(t *testing.T) {
+	t.Parallel()
+	a := harness.NewApp(t, `assets("/", dir: "public")`, "", "echo")
+	random := make([]byte, 150_000)
+	rand.NewChaCha8([32]byte{}).Read(random)
+	text := hex.EncodeToString(random) // its forms are too large to be kept in memory
+	a.Write("public/large.txt", text)
+	s := a.Serve()
+	s.WaitForOutput("assets compressed")
+	if got := s.Do("GET", "/large.txt", "", "Accept-Encoding: br"); got.Status != 200 || got.Header.Get("Content-Encoding") != "br" {
+		t.Fatalf("before: %d %v", got.Status, got.Header)
+	}
+	if err := os.RemoveAll(a.Path("data/assets")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		got := s.Do("GET", "/large.txt", "", "Accept-Encoding: br, gzip, zstd")
+		if got.Status != 200 || got.Header.Get("Content-Encoding") != "" || got.Body != text {
+			t.Errorf("after: %d %v, %d bytes", got.Status, got.Header, len(got.Body))
+		}
 	}
 }
 

@@ -75,8 +75,10 @@ export function withFiles<T>(rows: T): T {
 
 function column(rows: any[], name: string): void {
   for (var i = 0; i < rows.length; i++) {
-    var value = rows[i]?.[name]; // a list in a JSON value can have null in place of a row
-    if (value == null || typeof value !== "object") continue;
+    var value = rows[i]?.[name];
+    // All rows have the field. A list in a JSON value may be of anything: without the end here, it could take quadratic time.
+    if (value === undefined || typeof value === "function") return;
+    if (value === null || typeof value !== "object") continue;
     if (isArray(value)) {
       if (value.length > 0 && value[0] !== null && typeof value[0] === "object") withFiles(value);
     } else if (isStored(value)) setPrototypeOf(value, StoredFile.prototype);
