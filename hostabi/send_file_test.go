@@ -14,7 +14,7 @@ func TestARunAnswersWithAFile(t *testing.T) {
 	id := g.must("file.create", `{"name":"größe.html","data":"<!DOCTYPE html><p>hello"}`)["id"].(string)
 	for _, wrong := range []string{
 		`{}`, `{"id":1}`, `{"id":%q,"status":99}`, `{"id":%q,"status":204}`, `{"id":%q,"status":206}`, `{"id":%q,"status":304}`, `{"id":%q,"status":600}`,
-		`{"id":%q,"disposition":"form-data"}`, `{"id":%q,"name":"a/b"}`, `{"id":%q,"name":""}`, `{"id":%q,"cache":"a\nb"}`, `{"id":%q,"other":1}`,
+		`{"id":%q,"disposition":"form-data"}`, `{"id":%q,"name":"a/b"}`, `{"id":%q,"name":""}`, `{"id":%q,"name":"\u202egpj.exe"}`, `{"id":%q,"cache":"a\nb"}`, `{"id":%q,"other":1}`,
 	} {
 		args := wrong
 		if len(wrong) > 10 {

@@ -109,27 +109,31 @@ func (f *File) Check() error {
 		return errors.New("must have an id: 26 lower-case letters and digits")
 	case f.Size < 0 || f.Size > MaxSafeInteger:
 		return errors.New("must have a size from 0 to 2^53-1")
-	case len(f.Type) == 0 || len(f.Type) > MaxFileTypeBytes || !isPrintable(f.Type):
+	case len(f.Type) == 0 || len(f.Type) > MaxFileTypeBytes || strings.ContainsFunc(f.Type, unicode.IsControl):
 		return fmt.Errorf("must have a type of 1 to %d bytes", MaxFileTypeBytes)
 	}
 	return CheckFileName(f.Name)
 }
 
 // CheckFileName returns an error if a file cannot have this name. A name has 1 to MaxFileNameBytes bytes, is UTF-8, has no
-// control characters, and is not a path. The text of the error is as that of Check.
+// characters that IsAllowedInFileName refuses, and is not a path. The text of the error is as that of Check.
 func CheckFileName(name string) error {
 	switch {
 	case len(name) == 0 || len(name) > MaxFileNameBytes:
 		return fmt.Errorf("must have a name of 1 to %d bytes", MaxFileNameBytes)
-	case !utf8.ValidString(name) || !isPrintable(name):
-		return errors.New("must have a name without control characters")
+	case !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !IsAllowedInFileName(r) }):
+		return errors.New("must have a name without control characters, and without those that change the direction of text")
 	case name == "." || name == ".." || strings.ContainsAny(name, `/\`):
 		return errors.New("must have a name that is not a path")
 	}
 	return nil
 }
 
-func isPrintable(s string) bool { return !strings.ContainsFunc(s, unicode.IsControl) }
+// IsAllowedInFileName reports whether the name of a file may have a character: it is no control character, and changes
+// neither the direction nor the lines of a text.
+func IsAllowedInFileName(r rune) bool {
+	return !unicode.IsControl(r) && !unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
 
 // appendJSON appends the JSON form of the file.
 func (f File) appendJSON(dst []byte) []byte {

@@ -2,8 +2,9 @@ package fileinfo
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
+
+	"runner.example/schema"
 )
 
 const (
@@ -15,15 +16,15 @@ const (
 	Unnamed = "file"
 )
 
-// Name returns the last element of a path as the name of a file: valid UTF-8 of 1 to MaxName bytes without control
-// characters, and without those that change the direction or the lines of a text. A longer name keeps its extension.
+// Name returns the last element of a path as the name of a file: valid UTF-8 of 1 to MaxName bytes without what
+// schema.IsAllowedInFileName refuses. A longer name keeps its extension.
 func Name(given string) string {
 	given = given[strings.LastIndexAny(given, `/\`)+1:]
 	name := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
-			return -1
+		if schema.IsAllowedInFileName(r) {
+			return r
 		}
-		return r
+		return -1
 	}, strings.ToValidUTF8(given, "\ufffd"))
 	name = cut(strings.TrimSpace(name))
 	if name == "" || name == "." || name == ".." {
