@@ -167,7 +167,7 @@ func TestAnImportRefusesFilesThatARowCannotHave(t *testing.T) {
 		"posts.jsonl:5: photo: " + filepath.Join("files", digestOf(page)) + " has 24 bytes, and the row says 25",
 		"posts.jsonl:6: photo has the id of another file, 01k4x9m2v7q8r5s6t7v8v9w000",
 		"posts.jsonl:7: photo must be a file: an object with id, name, type, size and sha256",
-		"posts.jsonl:8: small must have a name without path parts",
+		"posts.jsonl:8: small must have a name that is not a path",
 	}, "\nrunner: error: ")
 	if got.Status != 3 || strings.TrimSpace(strings.TrimPrefix(got.Stderr, "runner: error: ")) != want {
 		t.Errorf("status %d, stderr\n%swant\n%s", got.Status, got.Stderr, want)
@@ -187,7 +187,7 @@ func TestAnImportRefusesFilesThatARowCannotHave(t *testing.T) {
 	} {
 		a.Write("one.jsonl", fmt.Sprintf(`{"title":"0","photo":%s}`, photo))
 		writeContents(a, "files", "%PDF-1.7")
-		args, says := []string{"--files", "files"}, "one.jsonl:1: values.photo: must be of type image/png, text/*, and the file is of type application/pdf"
+		args, says := []string{"--files", "files"}, "one.jsonl:1: values.photo: must be of type image/png or text/*, and the file is of type application/pdf"
 		if name == "no directory" {
 			args, says = nil, "one.jsonl:1: photo: the contents with the SHA-256 "+digestOf(lost)+" are missing: name the directory that has them with --files"
 		}
