@@ -123,7 +123,8 @@ func (c *Call) fileArgument(args *arguments) schema.File {
 	return f
 }
 
-var errUnknownFile = fault.New(fault.NotFound, "the run does not know this file: use one of its form, one that it has made, or one of a row that it has read")
+var errUnknownFile = fault.New(fault.NotFound,
+	"the run does not know this file: use one of its form, one that it has made, or one of a row that it has read")
 
 // stored is a file with its pin.
 type stored struct {

@@ -9,8 +9,8 @@ import (
 )
 
 // SendFile makes a file the answer, or the part of it that the request asks for. disposition is inline or attachment;
-// empty: inline if a browser shows the type without running it. What it would run is inline in a sandbox only. name replaces that of the file if it is not empty. r has
-// no answer yet.
+// empty: inline if a browser shows the type without running it. A type that a browser runs is inline only in a sandbox. name
+// replaces that of the file; empty: it does not. r has no answer yet.
 func SendFile(r *abi.Response, status int, f schema.File, disposition, name string) {
 	if disposition == "" {
 		disposition = "attachment"

@@ -20,7 +20,8 @@ func signFile(c *Call, args *arguments) (any, error) {
 	case !given:
 		args.wrong("member %q is missing: a link needs the time after which it expires, in seconds", "expires")
 	case lifetime < filelink.MinLifetime || lifetime > filelink.MaxLifetime:
-		args.wrong("member %q must be from %d to %d seconds (7 days)", "expires", filelink.MinLifetime/time.Second, filelink.MaxLifetime/time.Second)
+		args.wrong("member %q must be from %d to %d seconds (7 days)", "expires",
+			filelink.MinLifetime/time.Second, filelink.MaxLifetime/time.Second)
 	}
 	switch disposition, _ := args.optionalText("disposition"); disposition {
 	case "":
@@ -42,17 +43,19 @@ func signFile(c *Call, args *arguments) (any, error) {
 		return nil, err
 	}
 	if c.ReadOnly {
-		return nil, fault.New(fault.Denied, "a live route cannot sign links, because each run would make another one: sign in a route without live:")
+		return nil, fault.New(fault.Denied,
+			"a live route cannot sign links, because each run would make another one: sign in a route without live:")
 	}
 	of, ok := c.ofRows[link.File]
 	if !ok {
 		if _, known := c.knownFile(link.File); known {
-			return nil, invalid("no row that this run has got has the file: insert it, or read its row, and sign the file of the row that is returned")
+			return nil, invalid(
+				"this file is not in a row that the run has read or written: insert it, or read its row, and sign the file of the returned row")
 		}
 		return nil, errUnknownFile
 	}
 	link.Owner = of.owner
-	// A link works for the whole time, so the part of a second counts as one.
+	// Times in links have whole seconds: round up, so that the link works for all of its lifetime.
 	link.Expires = c.Host.Keystore.Now().Add(lifetime + time.Second - 1)
 	if err := c.work.Spend(signUnits); err != nil {
 		return nil, err

@@ -25,9 +25,9 @@ func TestOnlyTheFileOfARowCanBeSigned(t *testing.T) {
 		`{"id":%q,"expires":60,"name":""}`:                 `member "name" is not the name of a file`,
 		`{"id":%q,"expires":60,"name":"a/b"}`:              `member "name" is not the name of a file`,
 		`{"id":%q,"expires":60,"other":1}`:                 `other`,
-		`{"id":%q,"expires":60,"disposition":"inline"}`:    `no row that this run has got has the file`,
-		`{"id":%q,"expires":604800,"name":"b.txt"}`:        `no row that this run has got has the file`,
-		`{"id":%q,"expires":1,"disposition":"attachment"}`: `no row that this run has got has the file`,
+		`{"id":%q,"expires":60,"disposition":"inline"}`:    `this file is not in a row that the run has read or written`,
+		`{"id":%q,"expires":604800,"name":"b.txt"}`:        `this file is not in a row that the run has read or written`,
+		`{"id":%q,"expires":1,"disposition":"attachment"}`: `this file is not in a row that the run has read or written`,
 	} {
 		if strings.Contains(args, "%q") {
 			args = fmt.Sprintf(args, id)

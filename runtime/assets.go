@@ -93,7 +93,8 @@ func (a *activeBundle) siteOf(decoded []byte) (*route, []byte) {
 	return nil, nil
 }
 
-// withAssets adds the methods of assets to the Allow header of the routes of the same path; empty: there are no routes.
+// withAssets returns the Allow header of a path that assets serve. allow is the header for the routes of that path; empty:
+// it has no routes.
 func withAssets(allow string) string {
 	switch {
 	case allow == "":

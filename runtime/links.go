@@ -36,8 +36,8 @@ func hasFiles(s *schema.Schema) bool {
 	return false
 }
 
-// serveLink answers a signed link with its file, whoever has sent it. The store is read only for a token that this app has
-// signed. A link that does not work is not found, for whatever reason.
+// serveLink sends the file of a signed link. It does not check the caller. It reads the store only if this app has signed the
+// token. Every link that does not work gets the same 404.
 func (r *Runtime) serveLink(a *activeBundle, s *requestState, x *front.Exchange) error {
 	link, err := filelink.Verify(r.opt.Keystore, x.Request.Params[0].Value, r.opt.Keystore.Now())
 	if err != nil {

@@ -63,8 +63,8 @@ const (
 	packedType = packedID + ulidLength
 )
 
-// UnpackFile returns the value of a file that has this size and packed text, which it does not copy. ok is false if there
-// is no such file.
+// UnpackFile returns the value of the file with this size and packed text. It does not copy the text. ok is false if the
+// text is not a packed file.
 func UnpackFile(size int64, text string) (v Value, ok bool) {
 	if len(text) <= packedType || size < 0 || len(text) <= packedType+int(text[packedType]) {
 		return Value{}, false
@@ -129,8 +129,8 @@ func CheckFileName(name string) error {
 	return nil
 }
 
-// IsAllowedInFileName reports whether the name of a file may have a character: it is no control character, and changes
-// neither the direction nor the lines of a text.
+// IsAllowedInFileName reports whether a character is allowed in the name of a file. Control characters are not, and neither
+// are characters that change the direction of text or begin a new line.
 func IsAllowedInFileName(r rune) bool {
 	return !unicode.IsControl(r) && !unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }

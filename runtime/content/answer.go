@@ -96,5 +96,5 @@ func (r byteRange) appendTo(b []byte, size int64) []byte {
 	return strconv.AppendInt(b, size, 10)
 }
 
-// newBoundary returns a random boundary, so that nobody can write content that contains it.
+// newBoundary returns a boundary of multipart. It is random: no one can prepare content that contains it.
 func newBoundary() string { return fmt.Sprintf("%016x%016x", rand.Uint64(), rand.Uint64()) }

@@ -34,7 +34,7 @@ func (t *Tx) IsBlobReferenced(d Digest) (bool, error) {
 const referencesBatch = 1000
 
 // ReferencedBlobs returns a batch of the blobs that have references. It begins at the key from; nil: at the first
-// reference. next is from of the next call; nil: there are no more.
+// reference. The next batch begins at next; nil: this batch is the last one.
 func (s *Store) ReferencedBlobs(ctx context.Context, from []byte) (all []Digest, next []byte, err error) {
 	err = s.View(ctx, func(tx *Tx) error {
 		all, next = nil, nil

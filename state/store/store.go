@@ -55,7 +55,7 @@ type Options struct {
 	// goroutines, and once at a time for one digest. Nil: there are no other nodes.
 	FetchBlob func(ctx context.Context, d Digest) (io.ReadCloser, error)
 	// ReplicateBlob copies a blob to a majority of the voters of the cluster. When it returns nil, the blob is on their
-	// disks. Nil: there are no other nodes.
+	// disks. Nil: the store is not in a cluster.
 	ReplicateBlob func(ctx context.Context, d Digest) error
 	// Metrics counts commits; nil: nothing is counted.
 	Metrics *telemetry.Metrics

@@ -161,7 +161,7 @@ func TestAnImportRefusesFilesThatARowCannotHave(t *testing.T) {
 	a.Write("posts.jsonl", strings.Join(rows, "\n"))
 	got := a.Run("data", "import", "Post", "posts.jsonl", "--files", "files")
 	want := strings.Join([]string{
-		"posts.jsonl:2: photo: files does not have the contents: there is no file " + digestOf(lost),
+		"posts.jsonl:2: photo: the contents are missing: files has no file " + digestOf(lost),
 		"posts.jsonl:3: photo: " + filepath.Join("files", digestOf(changed)) + ": the bytes have the SHA-256 " + digestOf("CHANGED") + ", not " + digestOf(changed) + ": they were changed",
 		"posts.jsonl:4: photo must be at most 1024 bytes, and the file has 1025",
 		"posts.jsonl:5: photo: " + filepath.Join("files", digestOf(page)) + " has 24 bytes, and the row says 25",

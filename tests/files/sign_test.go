@@ -308,7 +308,7 @@ func TestWhatCannotBeSignedIsRefused(t *testing.T) {
 		})
 	}
 	s.do(500, "POST", "/v1/loose", "")
-	s.server.WaitForOutput("no row that this run has got has the file: insert it")
+	s.server.WaitForOutput("this file is not in a row that the run has read or written: insert it")
 	s.server.Exchange("GET /v1/live HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n"+s.cookie+"\r\n\r\n", 0, func(reply string) bool {
 		return strings.Contains(reply, "event: problem")
 	})

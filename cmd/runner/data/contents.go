@@ -67,7 +67,7 @@ func (dir contents) send(ctx context.Context, node *admin.Client, f admin.FileOf
 	path := dir.path(f.Digest)
 	in, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Sprintf("%s: %s does not have the contents: there is no file %v", f.Field, dir, f.Digest), nil
+		return fmt.Sprintf("%s: the contents are missing: %s has no file %v", f.Field, dir, f.Digest), nil
 	}
 	if err != nil {
 		return "", console.Invalid("--files: %w", err)

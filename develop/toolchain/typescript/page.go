@@ -16,8 +16,8 @@ type PageFile struct {
 }
 
 // BundlePage bundles the file entry in dir and its imports, a script or a style sheet for browsers. It returns the files to
-// write: out, and for a script that imports style sheets also one with the same name and the extension css. It writes
-// nothing. found has the errors and warnings of the sources; after an error there are no files.
+// write: out, and for a script that imports style sheets also one with the same name and the extension css. It does
+// not write them. found has the errors and warnings of the sources. If it has an error, files is empty.
 func BundlePage(dir, entry, out string) (files []PageFile, found diag.List, err error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

@@ -225,7 +225,8 @@ func (b *Blobs) OpenBlob(d Digest) (*Blob, error) {
 	return r, err
 }
 
-// Info describes a blob without reading it. The error matches fs.ErrNotExist if there is no such blob.
+// Info returns the description of a blob. It does not read the bytes. The error matches fs.ErrNotExist if the blob does not
+// exist.
 func (b *Blobs) Info(d Digest) (BlobInfo, error) {
 	info, err := b.backend().info(d)
 	if b.Base != nil && errors.Is(err, fs.ErrNotExist) {
@@ -240,8 +241,8 @@ func (b *Blobs) KeepAll() (end func()) {
 	return b.kept.RUnlock
 }
 
-// Remove removes a blob. The error matches fs.ErrNotExist if there is no such blob or only Base has it, ErrKept, or
-// ErrPinned.
+// Remove deletes a blob. The error matches fs.ErrNotExist if the blob does not exist or is only in Base, ErrKept while
+// KeepAll holds, and ErrPinned while the blob has a pin.
 func (b *Blobs) Remove(d Digest) error {
 	_, err := b.RemoveUnless(d, func() (bool, error) { return false, nil })
 	return err
